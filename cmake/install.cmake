@@ -1,0 +1,1 @@
+# Installation, exported targets and the relocatable package.

@@ -1,0 +1,38 @@
+// Statistics of replicates. The replicate is the process: y = ln(median of its timings); METHODS: value = exp(mean y), interval
+// exp(mean +- t_{.975,P-1} * s / sqrt(P)). Distributions come from Boost.Math.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlbench {
+
+double median(std::vector<double> values);  ///< @throws Error when empty
+
+/// A value with a 95 % interval between processes; the interval is empty with one process.
+struct Estimate {
+  double value = 0;
+  std::optional<double> low, high;
+  int processes = 0;
+  double log_mean = 0;
+  std::optional<double> log_sd;   ///< between processes
+  double minimum = 0;             ///< fastest single timing: reported, never judged by
+};
+
+/// @param process_medians seconds per step, one per process, all > 0.
+Estimate estimate(std::span<const double> process_medians, double minimum);
+
+/// Slope per index by Theil-Sen, and Kendall's two-sided p. METHODS: `drift` when slope over the window > 1 % and p < 0.01.
+struct Trend {
+  double relative_change = 0;
+  double p_value = 1;
+};
+Trend trend(std::span<const double> values);
+double lag1_autocorrelation(std::span<const double> values);
+
+/// Ratio a/b of two independent estimates with its interval (Welch-Satterthwaite on logs).
+Estimate ratio(const Estimate& a, const Estimate& b);
+
+}  // namespace dlbench

@@ -1,0 +1,42 @@
+// The buffers of a point on a device: allocation with guard zones, initial values, rotation, and reading back.
+//
+// Why: timing, verification, parity tests and dumps need the same thing; initial values depend on (seed, buffer name,
+// set) only, so every device starts from the same bits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/train/workload.h"
+
+namespace dlbench {
+
+class BufferSets {
+ public:
+  static constexpr size_t kGuardBytes = 256;
+
+  /// @param sets copies of the input buffers (cache=rotate); parameters, state, outputs and scratch exist once.
+  BufferSets(Device& device, const std::vector<BufferSpec>& specs, int sets, uint64_t seed);
+
+  /// (Re)initialises everything to the initial values, guard zones and output markers included.
+  void reset();
+  const Binding& binding(int set) const { return bindings_[static_cast<size_t>(set)]; }
+  int sets() const { return static_cast<int>(bindings_.size()); }
+  HostTensor read(size_t buffer, int set = 0) const;
+  /// "" when every guard zone is intact, else which buffer was written outside of and on which end.
+  std::string check_guards() const;
+
+ private:
+  Device& device_;
+  std::vector<BufferSpec> specs_;
+  uint64_t seed_;
+  std::vector<std::vector<DeviceBuffer>> memory_;
+  std::vector<Binding> bindings_;
+};
+
+/// Sum over the buffers, guard zones included.
+int64_t bytes_needed(const std::vector<BufferSpec>& specs, int sets);
+/// Stream of the random numbers of a buffer: a 64-bit FNV-1a hash of its name, plus the set.
+uint64_t stream_of(const std::string& buffer_name, int set);
+
+}  // namespace dlbench
