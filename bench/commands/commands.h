@@ -1,7 +1,7 @@
 // Subcommands: each adds itself to the command line and leaves an action to run when it was chosen.
 //
-// Why: `main` is parse -> command -> exit code and nothing else; streams, catalog and registry options are passed in, so
-// commands have no globals.
+// Why: `main` is parse -> command -> exit code and nothing else; streams, catalog and registry options are passed in,
+// so commands have no globals.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,11 +19,11 @@ struct Program {
   std::ostream& out;
   std::ostream& err;
   const WorkloadCatalog& catalog;
-  std::string executable;       ///< absolute path of this program, to start workers with
-  bool quiet = false;           ///< --quiet
+  std::string executable;  ///< absolute path of this program, to start workers with
+  bool quiet = false;      ///< --quiet
   bool out_is_terminal = false, err_is_terminal = false;
-  bool color = false;           ///< terminal and no NO_COLOR
-  int width = 100;              ///< columns of the terminal
+  bool color = false;  ///< terminal and no NO_COLOR
+  int width = 100;     ///< columns of the terminal
 };
 
 using Action = std::function<ExitCode()>;
