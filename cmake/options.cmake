@@ -10,6 +10,9 @@ if(DLBENCH_WERROR)
 endif()
 # Results must not depend on contraction chosen by the compiler: fused multiply-adds are written where they are meant.
 target_compile_options(dlbench_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# No code here reads floating-point exception flags. g++ may then turn comparisons in a loop into selects and vectorise it
+# (src/core/math); no value changes.
+target_compile_options(dlbench_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-trapping-math>)
 if(DLBENCH_SANITIZE)
   target_compile_options(dlbench_options INTERFACE -fsanitize=${DLBENCH_SANITIZE} -fno-omit-frame-pointer -g)
   target_link_options(dlbench_options INTERFACE -fsanitize=${DLBENCH_SANITIZE})
