@@ -9,7 +9,7 @@ namespace dlbench {
 
 struct PointProgress {
   int process = 0, processes = 1;
-  size_t done = 0, total = 0;          ///< (point, process) pairs
+  size_t done = 0, total = 0;  ///< (point, process) pairs
   double elapsed_seconds = 0, remaining_seconds = 0;
   std::string key;
   Status status = Status::ok;

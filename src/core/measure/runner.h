@@ -1,8 +1,8 @@
 // Runner: measures one point in this process, and the whole plan over worker processes.
 //
-// run_plan (parent) forks and executes `dlbench worker` once per process of the plan; each worker measures every point in a
-// seeded random order and streams rows back; a worker that dies or hangs costs its point, not the run. The result file is
-// rewritten atomically after every point.
+// run_plan (parent) forks and executes `dlbench worker` once per process of the plan; each worker measures every point
+// in a seeded random order and streams rows back; a worker that dies or hangs costs its point, not the run. The result
+// file is rewritten atomically after every point.
 #pragma once
 
 #include <atomic>
@@ -28,9 +28,9 @@ PointMeasurement measure_point(const PlannedPoint& point, const Config& config, 
                                Device& device, int process);
 
 struct RunOptions {
-  std::string output;                 ///< path or "-"
-  std::string executable;             ///< to start workers with
-  std::string gbench_out;             ///< Google Benchmark's own JSON, "" for none
+  std::string output;      ///< path or "-"
+  std::string executable;  ///< to start workers with
+  std::string gbench_out;  ///< Google Benchmark's own JSON, "" for none
   bool resume = false;
   const std::atomic<int>* signal = nullptr;  ///< set to SIGINT / SIGTERM by the handler
 };

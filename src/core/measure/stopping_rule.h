@@ -1,4 +1,5 @@
-// When to stop repeating a timing: METHODS: looks at K = 11, 21, 41, 81 only, with the order-statistic interval of the median.
+// When to stop repeating a timing: METHODS: looks at K = 11, 21, 41, 81 only, with the order-statistic interval of the
+// median.
 //
 // Why only at fixed looks: a rule that looks after every timing stops on lucky streaks.
 // Source of the ranks: binomial coverage 1 - 2 * sum_{k<l} C(n,k) / 2^n of the interval (x_(l), x_(n+1-l)).
@@ -30,7 +31,8 @@ struct StopDecision {
 
 class StoppingRule {
  public:
-  StoppingRule(double target_half_width_relative, int max_timings) : target_(target_half_width_relative), max_(max_timings) {}
+  StoppingRule(double target_half_width_relative, int max_timings)
+      : target_(target_half_width_relative), max_(max_timings) {}
   /// How many timings to take before the next look, given how many there are.
   int next_look(int taken) const;
   StopDecision decide(std::span<const double> timings, double spent_seconds, double budget_seconds) const;

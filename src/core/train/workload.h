@@ -35,12 +35,14 @@ struct BufferSpec {
   bool verified = false;
 };
 
-/// Tolerance of one verified buffer: |got - expected| <= c(op_class) * u * sqrt(k) * magnitude, with u the unit roundoff
-/// of the precision, k the reduction length and magnitude the typical size of an exact value (root mean square).
+/// Tolerance of one verified buffer, see core/measure/verify.h.
 struct OutputTolerance {
   OpClass op_class = OpClass::reduction;
   int64_t reduction_length = 1;
   Precision precision = Precision::fp32;
+  /// Typical size of an exact value, for buffers so small that the root mean square of their values is a matter of luck
+  /// (the one value of a dot product: sqrt(n) times the scales of its factors). 0: the root mean square alone decides.
+  double magnitude = 0;
 };
 
 /// Declared work of one step.
