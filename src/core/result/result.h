@@ -40,6 +40,7 @@ struct PointRow {
   std::string verification;                  ///< full | sampled | self | none
   std::optional<double> verification_error, verification_tolerance;  ///< relative to the magnitude; largest over outputs
   double verified_fraction = 0;              ///< of the output elements
+  std::string source;                        ///< file it was merged from; "" in a single result, and never in a file
 };
 
 /// One row of timings[]: all timings of a point in a process. Columns are parallel arrays.
@@ -91,10 +92,10 @@ struct ProcessRow {
 struct Result {
   std::string schema_version = kResultSchemaVersion;
   bool partial = false;            ///< some planned process or point is missing
-  Json tool;                       ///< name, version, commit, compiler, flags, libraries
-  Json run;                        ///< id, started_utc, finished_utc, command line, seed
-  Json environment;                ///< fingerprint, cpu, memory, os, devices[], peaks known, …
-  Json config;                     ///< merged config
+  Json tool = Json::object();         ///< name, version, commit, compiler, flags, libraries
+  Json run = Json::object();          ///< id, started_utc, finished_utc, command line, seed
+  Json environment = Json::object();  ///< fingerprint, cpu, memory, os, devices[], peaks known, …
+  Json config = Json::object();       ///< merged config
   std::vector<PointRow> points;
   std::vector<TimingRow> timings;
   std::vector<ControlRow> controls;
