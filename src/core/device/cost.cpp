@@ -10,17 +10,20 @@ namespace {
 // Arithmetic operations per element of the tanh form of GELU, 0.5*x*(1 + tanh(s*(x + a*x^3))), a tanh counted as one:
 // x*x, *x, *a, +x, *s, tanh, +1, *x, *0.5.
 constexpr double kGeluForwardFlops = 9;
-// dx = dy * (0.5*(1+t) + 0.5*x*(1-t*t)*s*(1+3*a*x*x)): the argument and t as above (6), then 1+t, *0.5, t*t, 1-, x*x reused,
-// *3a, +1, *s, *, *x, *0.5, +, *dy.
+// dx = dy * (0.5*(1+t) + 0.5*x*(1-t*t)*s*(1+3*a*x*x)): the argument and t as above (6), then 1+t, *0.5, t*t, 1-, x*x
+// reused, *3a, +1, *s, *, *x, *0.5, +, *dy.
 constexpr double kGeluBackwardFlops = 18;
 
-double element_bytes(Precision p) { return static_cast<double>(size_of(storage_of(p))); }
+double element_bytes(Precision p) {
+  return static_cast<double>(size_of(storage_of(p)));
+}
 }  // namespace
 
 Cost cost_of(const GemmSpec& s) {
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
   const double batch = static_cast<double>(s.batch), e = element_bytes(s.precision);
-  const double a_matrices = s.stride_a == 0 && s.batch > 0 ? 1 : batch, b_matrices = s.stride_b == 0 && s.batch > 0 ? 1 : batch;
+  const double a_matrices = s.stride_a == 0 && s.batch > 0 ? 1 : batch,
+               b_matrices = s.stride_b == 0 && s.batch > 0 ? 1 : batch;
   Cost cost;
   cost.flops = 2 * m * n * k * batch;
   if (s.epilogue != Epilogue::none) cost.flops += m * n * batch;
@@ -48,25 +51,36 @@ Cost cost_of(const ReduceSpec& s) {
 
 Cost cost_of(const ConvertSpec& s) {
   const double n = static_cast<double>(s.n);
-  return {.flops = 0, .bytes_read = n * static_cast<double>(size_of(s.from)), .bytes_written = n * static_cast<double>(size_of(s.to))};
+  return {.flops = 0,
+          .bytes_read = n * static_cast<double>(size_of(s.from)),
+          .bytes_written = n * static_cast<double>(size_of(s.to))};
 }
 
 Cost cost_of(const FillSpec& s) {
-  return {.flops = 0, .bytes_read = 0, .bytes_written = static_cast<double>(s.n) * static_cast<double>(size_of(s.type))};
+  return {
+      .flops = 0, .bytes_read = 0, .bytes_written = static_cast<double>(s.n) * static_cast<double>(size_of(s.type))};
 }
 
 Cost cost_of(Op op, const VectorSpec& s) {
   const double n = static_cast<double>(s.n) * static_cast<double>(s.batch), e = element_bytes(s.precision);
   switch (op) {
-    case Op::copy: return {.flops = 0, .bytes_read = e * n, .bytes_written = e * n};
-    case Op::triad: return {.flops = 2 * n, .bytes_read = 2 * e * n, .bytes_written = e * n};
-    case Op::axpy: return {.flops = 2 * n, .bytes_read = 2 * e * n, .bytes_written = e * n};
-    case Op::relu_forward: return {.flops = n, .bytes_read = e * n, .bytes_written = e * n};
-    case Op::relu_backward: return {.flops = n, .bytes_read = 2 * e * n, .bytes_written = e * n};
-    case Op::gelu_forward: return {.flops = kGeluForwardFlops * n, .bytes_read = e * n, .bytes_written = e * n};
-    case Op::gelu_backward: return {.flops = kGeluBackwardFlops * n, .bytes_read = 2 * e * n, .bytes_written = e * n};
+    case Op::copy:
+      return {.flops = 0, .bytes_read = e * n, .bytes_written = e * n};
+    case Op::triad:
+      return {.flops = 2 * n, .bytes_read = 2 * e * n, .bytes_written = e * n};
+    case Op::axpy:
+      return {.flops = 2 * n, .bytes_read = 2 * e * n, .bytes_written = e * n};
+    case Op::relu_forward:
+      return {.flops = n, .bytes_read = e * n, .bytes_written = e * n};
+    case Op::relu_backward:
+      return {.flops = n, .bytes_read = 2 * e * n, .bytes_written = e * n};
+    case Op::gelu_forward:
+      return {.flops = kGeluForwardFlops * n, .bytes_read = e * n, .bytes_written = e * n};
+    case Op::gelu_backward:
+      return {.flops = kGeluBackwardFlops * n, .bytes_read = 2 * e * n, .bytes_written = e * n};
     case Op::dot:
-      return {.flops = 2 * n, .bytes_read = 2 * e * n,
+      return {.flops = 2 * n,
+              .bytes_read = 2 * e * n,
               .bytes_written = static_cast<double>(size_of(accumulate_of(s.precision))) * static_cast<double>(s.batch)};
     case Op::noop:
     case Op::fill_normal:
@@ -75,7 +89,8 @@ Cost cost_of(Op op, const VectorSpec& s) {
     case Op::reduce:
     case Op::gemv:
     case Op::gemm:
-    case Op::fma_peak: break;
+    case Op::fma_peak:
+      break;
   }
   throw std::invalid_argument("cost_of: " + std::string(to_string(op)) + " has no vector form");
 }
@@ -83,7 +98,8 @@ Cost cost_of(Op op, const VectorSpec& s) {
 Cost cost_of(Op op, const MatrixSpec& s) {
   if (op != Op::bias) throw std::invalid_argument("cost_of: " + std::string(to_string(op)) + " has no matrix form");
   const double elements = static_cast<double>(s.rows) * static_cast<double>(s.columns), e = element_bytes(s.precision);
-  return {.flops = elements, .bytes_read = e * (elements + static_cast<double>(s.columns)), .bytes_written = e * elements};
+  return {
+      .flops = elements, .bytes_read = e * (elements + static_cast<double>(s.columns)), .bytes_written = e * elements};
 }
 
 }  // namespace dlbench

@@ -10,7 +10,8 @@
 //   * the first call with a spec may tune, query heuristics and allocate; later calls with an equal spec do not;
 //   * the arithmetic type is the compute type of the precision, sums are held in its accumulate type;
 //   * a matrix-only precision (tf32) behaves as its storage type in ops that aren't matrix products;
-//   * UnsupportedError when `supports` says no, std::invalid_argument for a spec that contradicts itself.
+//   * UnsupportedError when `supports` says no, std::invalid_argument for a spec that contradicts itself: every device
+//     calls `require_valid` (or GemmSpec::resolved) before anything else.
 // Letters: gemm m n k; vectors n; rows x columns for element-wise ops over a matrix.
 #pragma once
 
@@ -51,7 +52,8 @@ enum class FmaUnit : uint8_t { vector_auto, scalar, sse2, avx2, avx512, dot_prod
 /// C[m,n] = epilogue(alpha * op(A)[m,k] * op(B)[k,n] + beta * C + bias[n]), `batch` times.
 /// A is [m,k] (transposed: [k,m]) with leading dimension lda, likewise B [k,n] / [n,k] and C [m,n]. The default leading
 /// dimensions are the dense ones. Epilogue: bias is a vector of n in the storage type; gelu is the tanh form.
-/// With an epilogue `beta` must be 0, and activation applies after the bias.
+/// With an epilogue `beta` must be 0, and activation applies after the bias. C isn't read when beta is 0: NaN in it is
+/// overwritten. k = 0 gives beta * C (+ bias).
 struct GemmSpec {
   Precision precision = Precision::fp32;
   Transpose trans_a = Transpose::no, trans_b = Transpose::no;
@@ -91,7 +93,8 @@ struct MatrixSpec {
 };
 
 /// x[outer, extent, inner] -> y[outer, inner]. outer = inner = 1: of everything; inner = 1: rows; outer = 1: columns
-/// (a bias gradient). Sums are held in the accumulate type; y has the storage type. Deterministic.
+/// (a bias gradient). Sums are held in the accumulate type; y has the storage type. Deterministic. NaN among the elements
+/// gives NaN, for max as well.
 struct ReduceSpec {
   Precision precision = Precision::fp32;
   Reduction reduction = Reduction::sum;
@@ -127,6 +130,16 @@ struct FmaPeakSpec {
 std::string_view to_string(FmaUnit unit);
 std::string_view to_string(Epilogue epilogue);
 
+/// @throws std::invalid_argument for a negative extent, a number of elements beyond 63 bits, a scale that isn't finite, or
+/// more iterations than 2^24. GemmSpec has `resolved`.
+void require_valid(const GemvSpec& spec);
+void require_valid(const VectorSpec& spec);
+void require_valid(const MatrixSpec& spec);
+void require_valid(const ReduceSpec& spec);
+void require_valid(const ConvertSpec& spec);
+void require_valid(const FillSpec& spec);
+void require_valid(const FmaPeakSpec& spec);
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -155,8 +168,8 @@ class Ops {
   /// out[batch] in the accumulate type of the precision.
   virtual void dot(const VectorSpec& spec, const void* x, const void* y, void* out) = 0;
   virtual void gemv(const GemvSpec& spec, const void* a, const void* x, void* y) = 0;
-  /// `bias` is null unless the epilogue has one. `pre_activation` [m,n] per matrix, or null: receives the value before
-  /// the activation, which its backward pass needs.
+  /// `bias` is null unless the epilogue has one. `pre_activation`, laid out like C (ldc, stride_c), or null: receives the
+  /// value before the activation, which its backward pass needs; only with bias_relu and bias_gelu.
   virtual void gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c,
                     void* pre_activation) = 0;
 
