@@ -29,6 +29,7 @@ struct DeviceInfo {
   int index = 0;
   std::string name;               ///< "AMD EPYC 9654", "NVIDIA H200"
   int64_t memory_bytes = 0;       ///< what a run may use in all
+  int64_t last_level_cache_bytes = 0;  ///< 0: unknown; cache=rotate walks through more than twice as much
   int threads = 1;                ///< cores in use (cpu), multiprocessors (gpu)
   bool emulated = false;          ///< a GPU emulated on the CPU: may be checked, never timed
   /// Facts for the environment record (library versions, OpenBLAS core name, clocks, power limit, ECC, …).

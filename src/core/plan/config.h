@@ -25,34 +25,36 @@ struct Sweep {
 
 /// How much is measured; the numbers of a profile can each be overridden.
 struct MeasureOptions {
-  std::string profile = "normal";       ///< quick | normal | thorough
-  int processes = 5;                    ///< 3 | 5 | 10
-  double point_budget_seconds = 10;     ///< timed seconds per point and process
-  double point_timeout_seconds = 300;   ///< then the worker is ended and the point is `timeout`
-  double time_budget_seconds = 0;       ///< of the whole run, 0: none; points beyond it are `skipped`
-  double warmup_seconds = -1;           ///< -1: 0.3 cpu, 0.5 gpu
-  double min_timing_seconds = 0.010;    ///< steps per timing: smallest power of two that takes this long
-  int max_timings = 81;                 ///< 11 | 21 | 41 | 81
-  double verify_flop_cap = 2e8;         ///< see ReferenceOptions::max_flops_per_op
+  std::string profile = "normal";      ///< quick | normal | thorough
+  int processes = 5;                   ///< 3 | 5 | 10
+  double point_budget_seconds = 10;    ///< timed seconds per point and process
+  double point_timeout_seconds = 300;  ///< then the worker is ended and the point is `timeout`
+  double time_budget_seconds = 0;      ///< of the whole run, 0: none; points beyond it are `skipped`
+  double warmup_seconds = -1;          ///< -1: 0.3 cpu, 0.5 gpu
+  double min_timing_seconds = 0.010;   ///< steps per timing: smallest power of two that takes this long
+  int max_timings = 81;                ///< 11 | 21 | 41 | 81
+  double verify_flop_cap = 2e8;        ///< see ReferenceOptions::max_flops_per_op
 };
 
 struct Config {
-  std::string name;                     ///< "quick"
+  std::string name;  ///< "quick"
   std::vector<Sweep> sweeps;
-  std::vector<std::string> devices;     ///< as written: "cpu", "gpu", "gpu:0", "meta:cpu"; `gpu` absent: rows `unsupported`
-  std::vector<std::string> require;     ///< devices whose absence ends the run with exit code 6
+  std::vector<std::string>
+      devices;  ///< as written: "cpu", "gpu", "gpu:0", "meta:cpu"; `gpu` absent: rows `unsupported`
+  std::vector<std::string> require;  ///< devices whose absence ends the run with exit code 6
   MeasureOptions measure;
   uint64_t seed = 42;
-  int threads = 0;                      ///< 0: every usable CPU
-  std::vector<std::string> filters;     ///< regular expressions on keys; "-" prefix excludes
-  std::vector<std::string> points;      ///< keys; non-empty: exactly these
+  int threads = 0;                   ///< 0: every usable CPU
+  std::vector<std::string> filters;  ///< regular expressions on keys; "-" prefix excludes
+  std::vector<std::string> points;   ///< keys; non-empty: exactly these
   MetaOptions meta;
-  Json merged;                          ///< what is stored in the result
+  Json merged;  ///< what is stored in the result
 };
 
 /// What the command line adds; each replaces the config's entry before validation.
 struct Overrides {
-  std::vector<std::pair<std::string, std::string>> set;  ///< --set axis_or_pointer=value; --batch, --precision land here too
+  std::vector<std::pair<std::string, std::string>>
+      set;  ///< --set axis_or_pointer=value; --batch, --precision land here too
   std::vector<std::string> devices, require, filters, points;
   std::optional<int> processes, threads;
   std::optional<double> time_budget_seconds;
@@ -63,6 +65,7 @@ struct Overrides {
 /// A path, or the name of a config beside the program ("quick"). @throws UsageError listing the names that exist.
 std::string find_config(const std::string& path_or_name);
 Config load_config(const std::string& path_or_name, const Overrides& overrides, const WorkloadCatalog& catalog);
-Config parse_config(const Json& json, const std::string& origin, const Overrides& overrides, const WorkloadCatalog& catalog);
+Config parse_config(const Json& json, const std::string& origin, const Overrides& overrides,
+                    const WorkloadCatalog& catalog);
 
 }  // namespace dlbench

@@ -19,7 +19,7 @@ struct PlannedPoint {
   Point point;
   std::string key;
   Side side = Side::cpu;
-  Status status = Status::ok;   ///< ok: to be measured
+  Status status = Status::ok;  ///< ok: to be measured
   std::string reason;
   Support support;
   Work work;

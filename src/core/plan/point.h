@@ -16,13 +16,16 @@
 
 namespace dlbench {
 
+struct WorkloadDescriptor;
+class WorkloadCatalog;
+
 struct Point {
   std::string workload;
   /// Every axis with its value, device included, in key order.
   std::vector<std::pair<std::string, AxisValue>> axes;
 
   const AxisValue* find(const std::string& axis) const;
-  int64_t integer(const std::string& axis) const;   ///< @throws Error when absent or a word
+  int64_t integer(const std::string& axis) const;  ///< @throws Error when absent or a word
   const std::string& word(const std::string& axis) const;
   Precision precision() const;
   const std::string& device() const;  ///< id: "cpu", "gpu:0"
@@ -33,5 +36,18 @@ struct Point {
   /// The pair key without `sweep_axis`: equal for the points of one sweep.
   std::string sweep_key(const std::string& sweep_axis) const;
 };
+
+/// The side that a device id stands on: gpu, gpu:N and meta:gpu on the GPU's, every other one on the CPU's.
+Side side_of_device(const std::string& device_id);
+
+using AxisValues = std::vector<std::pair<std::string, AxisValue>>;
+
+/// The point of a workload with these axis values on a device; an axis that isn't given has its fallback, an axis that
+/// doesn't exist there (other side, unmet condition) is left out. @throws UsageError for an unknown axis or value.
+Point make_point(const WorkloadDescriptor& workload, const AxisValues& given, const std::string& device);
+
+/// The point that a key names. Axes left out of the key have their fallback, so that keys can be typed by hand.
+/// @throws UsageError for anything unknown, out of range, given twice, or absent on that device's side.
+Point parse_point_key(const std::string& key, const WorkloadCatalog& catalog);
 
 }  // namespace dlbench

@@ -1,8 +1,8 @@
 // Workload: what is computed, written once against Ops, knowing no device.
 //
-// Why: the harness plans memory, initialises, verifies and times any workload the same way because a workload *declares*
-// its buffers, its work and its tolerance, and only `step` runs in the timed region.
-// Promises: the constructor and the declarations touch no device; `step` allocates nothing and only enqueues.
+// Why: the harness plans memory, initialises, verifies and times any workload the same way because a workload
+// *declares* its buffers, its work and its tolerance, and only `step` runs in the timed region. Promises: the
+// constructor and the declarations touch no device; `step` allocates nothing and only enqueues.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/device/device.h"
@@ -26,7 +28,7 @@ enum class BufferInit : uint8_t { zero, normal, uniform_index };
 struct BufferSpec {
   std::string name;
   BufferRole role = BufferRole::input;
-  Shape shape;
+  Shape shape{};
   DType dtype = DType::f32;
   BufferInit init = BufferInit::zero;
   double scale = 1.0;        ///< of `normal`
@@ -47,9 +49,10 @@ struct OutputTolerance {
 
 /// Declared work of one step.
 struct Work {
-  Cost cost;                   ///< FLOPs and compulsory bytes
-  double samples = 0;          ///< what throughput counts per step
-  std::string sample_unit;     ///< "rows", "matrices", "vectors", "bytes", "samples", "images", "tokens", "launches"
+  Cost cost;           ///< FLOPs and compulsory bytes
+  double samples = 0;  ///< what throughput counts per step
+  std::string
+      sample_unit{};  ///< "rows", "matrices", "vectors", "bytes", "launches", "rounds", later "images", "tokens"
   /// Bytes that the step touches again and again: decides which level of the memory hierarchy bounds it.
   double working_set_bytes = 0;
 };
@@ -75,26 +78,34 @@ class Workload {
   virtual bool verifiable_by_reference() const { return true; }
   /// Checks host copies of the buffers after one step from the initial state; "" when right, else what is wrong.
   virtual std::string verify_self(Device&, const std::vector<HostTensor>&) const { return ""; }
-  /// Buffers whose size the device decides are resized here before allocation (peak's outputs).
+  /// Called once per device before its buffers are allocated: buffers whose size the device decides are resized (peak's
+  /// outputs), host memory that the step itself needs is allocated (transfer). The workload then dies before the
+  /// device.
   virtual void prepare(Device&) {}
   /// Whether the step talks to host memory itself (transfer): it is then timed on both sides of the link.
   virtual HostMemory host_memory() const { return HostMemory::pageable; }
 };
 
-/// Everything about a kind of workload that is known without an instance; one static object per file in bench/workloads.
+/// Everything about a kind of workload that is known without an instance; one static object per file in
+/// bench/workloads.
 struct WorkloadDescriptor {
-  std::string name;         ///< "gemm"
-  std::string workload_class;  ///< "ops", "system", "train", …
-  std::string summary;      ///< one line for `dlbench list`
-  std::string sweep_axis;   ///< x axis of its crossovers: "batch", "bytes", …
-  std::vector<AxisSpec> axes;  ///< its own axes in key order, beside the common ones
-  std::vector<Precision> precisions;
+  std::string name;              ///< "gemm"
+  std::string workload_class;    ///< "ops", "system", "train", …
+  std::string summary;           ///< one line for `dlbench list`
+  std::string sweep_axis;        ///< x axis of its crossovers: "batch", "bytes", …
+  std::vector<AxisSpec> axes{};  ///< its own axes in key order, beside the common ones
+  std::vector<Precision> precisions{};
+  /// Common axes of which only some words mean something here: a transfer is never replayed as a graph.
+  std::vector<std::pair<std::string, std::vector<std::string>>> narrowed{};
   /// Sides that can run it at all; transfer and launch=graph exist on one side only.
   std::vector<Side> sides{Side::cpu, Side::gpu};
   /// "" when the combination of axis values makes sense, else a sentence.
   std::string (*check)(const Point&) = nullptr;
   std::unique_ptr<Workload> (*create)(const Point&) = nullptr;
 };
+
+/// Every axis of a workload in key order: its own, then the common ones with only the words that it has.
+std::vector<AxisSpec> axes_of(const WorkloadDescriptor& workload);
 
 /// The workloads that exist, in the order of workloads.def.
 class WorkloadCatalog {
