@@ -32,7 +32,8 @@ CLI = re.compile(r"^CLI/")
 AREAS = [
     ("src/core", {"core"}, [CUDA, TBB, BLAS, GTEST, CLI]),
     ("src/cpu", {"core", "cpu"}, [CUDA, GTEST, CLI]),
-    ("src/gpu", {"core", "gpu"}, [TBB, BLAS, GTEST, CLI]),
+    # cuda_emulation: stands in for nvcc where the same sources are compiled by a host compiler, in tests only.
+    ("src/gpu", {"core", "gpu", "cuda_emulation"}, [TBB, BLAS, GTEST, CLI]),
     ("bench/micro", {"core", "cpu", "gpu", "micro", "workloads"}, [GTEST]),
     ("bench", {"core", "commands", "workloads"}, [CUDA, TBB, BLAS, GTEST]),
 ]
