@@ -5,6 +5,7 @@
 // Promises: every error names origin, JSON pointer, the value and what is allowed. Format: configs/README.md.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,6 +63,13 @@ struct Overrides {
   std::optional<std::string> profile;
 };
 
+/// A config that has a name here: configs/<name>.json beside the program (source tree or <prefix>/share/dlbench).
+struct ConfigFile {
+  std::string name;            ///< "quick"
+  std::filesystem::path path;
+};
+/// Sorted by name; the first directory that has a name wins. See config_files.cpp for where is looked.
+std::vector<ConfigFile> known_configs();
 /// A path, or the name of a config beside the program ("quick"). @throws UsageError listing the names that exist.
 std::string find_config(const std::string& path_or_name);
 Config load_config(const std::string& path_or_name, const Overrides& overrides, const WorkloadCatalog& catalog);

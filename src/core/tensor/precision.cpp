@@ -30,6 +30,17 @@ std::string_view to_string(DType type) {
   throw Error("to_string: not an element type");
 }
 
+std::string_view to_string(ComputeType type) {
+  switch (type) {
+    case ComputeType::f64: return "f64";
+    case ComputeType::f32: return "f32";
+    case ComputeType::tf32: return "tf32";
+    case ComputeType::bf16: return "bf16";
+    case ComputeType::f16: return "f16";
+  }
+  throw Error("to_string: not a compute type");
+}
+
 namespace {
 constexpr std::array kRows = {
 #define DLB_PRECISION(name, storage, compute, accumulate, unit_roundoff, matrix_only) \

@@ -26,6 +26,7 @@ enum class Precision : uint8_t {
 
 /// Type in which products are formed; tf32 exists as a compute type only.
 enum class ComputeType : uint8_t { f64, f32, tf32, bf16, f16 };
+std::string_view to_string(ComputeType type);
 
 struct PrecisionInfo {
   Precision precision;
