@@ -113,7 +113,8 @@ UsableCpus usable_cpus(const fs::path& root) {
     }
   }
   result.count = static_cast<int>(result.affinity.size());
-  if (result.quota_cpus) result.count = std::min(result.count, std::max(1, static_cast<int>(std::floor(*result.quota_cpus))));
+  if (result.quota_cpus)
+    result.count = std::min(result.count, std::max(1, static_cast<int>(std::floor(*result.quota_cpus))));
   return result;
 }
 

@@ -1,7 +1,7 @@
 // How many CPUs this process may really use: the affinity mask, cut by the quota of its cgroup and of every parent.
 //
-// Why: neither oneTBB nor OpenBLAS looks at cgroup quotas; more threads than quota are stopped by the kernel for most of
-// each period, which no benchmark survives. Promises: usable = min(CPUs in the mask, max(1, floor(quota / period))).
+// Why: neither oneTBB nor OpenBLAS looks at cgroup quotas; more threads than quota are stopped by the kernel for most
+// of each period, which no benchmark survives. Promises: usable = min(CPUs in the mask, max(1, floor(quota / period))).
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,8 @@ struct UsableCpus {
 /// @param root where /proc and /sys are looked for; another one in tests.
 UsableCpus usable_cpus(const std::filesystem::path& root = "/");
 
-/// Directories of this process's cgroup in the hierarchy that limits CPU time, innermost first, ending at the mount point.
+/// Directories of this process's cgroup in the hierarchy that limits CPU time, innermost first, ending at the mount
+/// point.
 std::vector<std::filesystem::path> cpu_cgroup_directories(const std::filesystem::path& root = "/");
 
 /// First line of a file, or empty when it can't be read.

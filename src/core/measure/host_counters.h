@@ -9,8 +9,8 @@
 namespace dlbench {
 
 struct HostCounters {
-  std::optional<double> steal_seconds;              ///< sum over all CPUs since boot, /proc/stat
-  std::optional<double> cgroup_throttled_seconds;   ///< of this process's cgroup since it was made
+  std::optional<double> steal_seconds;             ///< sum over all CPUs since boot, /proc/stat
+  std::optional<double> cgroup_throttled_seconds;  ///< of this process's cgroup since it was made
 };
 HostCounters read_host_counters();
 /// b - a where both are known.

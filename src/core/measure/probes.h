@@ -18,7 +18,8 @@ struct ProbeValues {
   double fma_flop_per_s = 0;     ///< of all usable CPUs together, in a loop that is the same everywhere (no peak)
 };
 
-/// Measures once, ~6 ms. Threads are pinned to the first two CPUs of `cpus` (ping-pong) and to each of them (multiply-add).
+/// Measures once, ~6 ms. Threads are pinned to the first two CPUs of `cpus` (ping-pong) and to each of them
+/// (multiply-add).
 ProbeValues run_probes(std::span<const int> cpus);
 
 /// Two values that differ by more than this factor come from different states of the machine. Within one state the
@@ -27,8 +28,8 @@ inline constexpr double kStateFactor = 1.5;
 /// Whether two probes show the same state.
 bool probes_agree(const ProbeValues& a, const ProbeValues& b);
 
-/// Splits positive values where two neighbours of the sorted list are more than kStateFactor apart. The split points are
-/// geometric means of those neighbours; none: one cluster. Groups with under `smallest_share` of the values are
+/// Splits positive values where two neighbours of the sorted list are more than kStateFactor apart. The split points
+/// are geometric means of those neighbours; none: one cluster. Groups with under `smallest_share` of the values are
 /// outliers and open no cluster of their own.
 std::vector<double> gap_thresholds(std::span<const double> values, double smallest_share = 0.05);
 
@@ -37,12 +38,12 @@ struct ProbedBlock {
   ProbeValues before, after;
 };
 struct Placements {
-  std::vector<std::string> label;                   ///< one per block: near | far | starved | single | unknown
+  std::vector<std::string> label;                     ///< one per block: near | far | starved | single | unknown
   std::optional<double> ping_pong_threshold_seconds;  ///< between near and far; empty with one cluster
   std::optional<double> fma_threshold_flop_per_s;     ///< below it: starved
 };
-/// starved: multiply-add rate in a cluster below the highest. near: lowest ping-pong cluster, far: any other. single: no
-/// ping-pong (one CPU). unknown: no probes, or the two probes of the block are in different clusters.
+/// starved: multiply-add rate in a cluster below the highest. near: lowest ping-pong cluster, far: any other. single:
+/// no ping-pong (one CPU). unknown: no probes, or the two probes of the block are in different clusters.
 Placements label_placements(std::span<const ProbedBlock> blocks);
 
 }  // namespace dlbench

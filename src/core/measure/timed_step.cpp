@@ -4,7 +4,7 @@
 
 namespace dlbench {
 
-/// Host memory that the copies of data=streamed come from: pinned where the workload says so.
+/// Where the copies of streamed data come from.
 struct TimedStep::HostCopy {
   Device* device;
   HostMemory kind;
@@ -25,6 +25,18 @@ struct TimedStep::HostCopy {
   }
 };
 
+StepMode step_mode(const Point& point) {
+  StepMode mode;
+  const auto word = [&point](const char* axis) {
+    const AxisValue* value = point.find(axis);
+    return value ? to_string(*value) : std::string();
+  };
+  mode.graph = word("launch") == "graph";
+  if (word("data") == "streamed") mode.streamed = HostMemory::pinned;
+  if (word("data") == "streamed_pageable") mode.streamed = HostMemory::pageable;
+  return mode;
+}
+
 TimedStep::TimedStep(Workload& workload, Device& device, const BufferSets& buffers, const StepMode& mode)
     : workload_(workload), device_(device), buffers_(buffers), mode_(mode) {
   if (!mode_.streamed) return;
@@ -33,7 +45,7 @@ TimedStep::TimedStep(Workload& workload, Device& device, const BufferSets& buffe
       const BufferSpec& spec = workload_.buffers()[i];
       const size_t bytes = static_cast<size_t>(byte_count(spec.shape, spec.dtype));
       if (spec.role != BufferRole::input || bytes == 0) continue;
-      host_copies_.emplace_back(device_, workload_.host_memory(), set, buffers_.binding(set)[i], bytes);
+      host_copies_.emplace_back(device_, *mode_.streamed, set, buffers_.binding(set)[i], bytes);
       device_.copy_to_host(host_copies_.back().host, host_copies_.back().target, bytes);
     }
   }

@@ -1,4 +1,5 @@
-// The timed region: N steps and one synchronisation, over resident or streamed data, launched call by call or as graphs.
+// The timed region: N steps and one synchronisation, over resident or streamed data, launched call by call or as
+// graphs.
 //
 // Why: what a timing contains is decided here and nowhere else. Promises: between the two clock readings there are only
 // the steps, the device timer and the synchronisation; nothing is allocated (the device's own counter is compared).
@@ -13,9 +14,12 @@
 namespace dlbench {
 
 struct StepMode {
-  bool graph = false;     ///< launch=graph: one captured graph per set of buffers
-  bool streamed = false;  ///< data=streamed: the inputs are copied from host memory inside the step
+  bool graph = false;                  ///< launch=graph: one captured graph per set of buffers
+  std::optional<HostMemory> streamed;  ///< the inputs are copied from such host memory inside the step
 };
+
+/// From the axes `launch` and `data`; a point without them is launched call by call on resident data.
+StepMode step_mode(const Point& point);
 
 class TimedStep {
  public:
@@ -28,8 +32,8 @@ class TimedStep {
   void prepare();
 
   struct Timing {
-    double wall_seconds = 0;                ///< of all steps together
-    std::optional<double> device_seconds;   ///< of all steps together
+    double wall_seconds = 0;               ///< of all steps together
+    std::optional<double> device_seconds;  ///< of all steps together
   };
   Timing time(int64_t steps);
   int64_t allocations_in_timed_region() const { return allocations_; }
