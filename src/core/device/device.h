@@ -23,15 +23,15 @@ enum class Side : uint8_t { cpu, gpu };
 std::string_view to_string(Side side);
 
 struct DeviceInfo {
-  std::string id;     ///< as in point keys: "cpu", "gpu:0", "reference", "meta:gpu"
-  std::string kind;   ///< "cpu", "gpu", "reference", "meta"
+  std::string id;    ///< as in point keys: "cpu", "gpu:0", "reference", "meta:gpu"
+  std::string kind;  ///< "cpu", "gpu", "reference", "meta"
   Side side = Side::cpu;
   int index = 0;
-  std::string name;               ///< "AMD EPYC 9654", "NVIDIA H200"
-  int64_t memory_bytes = 0;       ///< what a run may use in all
+  std::string name;                    ///< "AMD EPYC 9654", "NVIDIA H200"
+  int64_t memory_bytes = 0;            ///< what a run may use in all
   int64_t last_level_cache_bytes = 0;  ///< 0: unknown; cache=rotate walks through more than twice as much
-  int threads = 1;                ///< cores in use (cpu), multiprocessors (gpu)
-  bool emulated = false;          ///< a GPU emulated on the CPU: may be checked, never timed
+  int threads = 1;                     ///< cores in use (cpu), multiprocessors (gpu)
+  bool emulated = false;               ///< a GPU emulated on the CPU: may be checked, never timed
   /// Facts for the environment record (library versions, OpenBLAS core name, clocks, power limit, ECC, …).
   std::map<std::string, std::string> facts;
 };
@@ -47,11 +47,11 @@ enum class HostMemory : uint8_t { pageable, pinned };
 
 /// What the hardware was doing around a block of timings; a field is empty where the device can't tell.
 struct Telemetry {
-  std::optional<double> clock_hz;        ///< core clock (SM clock on GPUs)
+  std::optional<double> clock_hz;  ///< core clock (SM clock on GPUs)
   std::optional<double> temperature_c;
   std::optional<double> power_watts;
-  std::optional<double> energy_joules;   ///< a counter: subtract two readings
-  std::string throttle_reasons;          ///< comma-separated; "" when none or unknown
+  std::optional<double> energy_joules;  ///< a counter: subtract two readings
+  std::string throttle_reasons;         ///< comma-separated; "" when none or unknown
 };
 
 class Device {

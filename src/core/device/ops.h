@@ -34,7 +34,8 @@ enum class OpClass : uint8_t { exact, rounding, transcendental, reduction };
 std::string_view to_string(Op op);
 OpClass class_of(Op op);
 
-/// native: runs in the precision's own types. emulated: converted to a wider type first, measured but marked everywhere.
+/// native: runs in the precision's own types. emulated: converted to a wider type first, measured but marked
+/// everywhere.
 enum class SupportLevel : uint8_t { native, emulated, no };
 std::string_view to_string(SupportLevel level);
 
@@ -59,7 +60,7 @@ struct GemmSpec {
   Transpose trans_a = Transpose::no, trans_b = Transpose::no;
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
-  int64_t lda = 0, ldb = 0, ldc = 0;                 ///< elements; 0: dense
+  int64_t lda = 0, ldb = 0, ldc = 0;                    ///< elements; 0: dense
   int64_t stride_a = -1, stride_b = -1, stride_c = -1;  ///< elements between matrices; -1: dense; 0 (a, b only): shared
   float alpha = 1.0f, beta = 0.0f;
   Epilogue epilogue = Epilogue::none;
@@ -69,7 +70,8 @@ struct GemmSpec {
   GemmSpec resolved() const;
 };
 
-/// y[m] (transposed: [n]) = op(A) x for `batch` independent dense matrices A[m,n] (one matrix for all when shared_matrix).
+/// y[m] (transposed: [n]) = op(A) x for `batch` independent dense matrices A[m,n] (one matrix for all when
+/// shared_matrix).
 struct GemvSpec {
   Precision precision = Precision::fp32;
   Transpose trans = Transpose::no;
@@ -93,8 +95,8 @@ struct MatrixSpec {
 };
 
 /// x[outer, extent, inner] -> y[outer, inner]. outer = inner = 1: of everything; inner = 1: rows; outer = 1: columns
-/// (a bias gradient). Sums are held in the accumulate type; y has the storage type. Deterministic. NaN among the elements
-/// gives NaN, for max as well.
+/// (a bias gradient). Sums are held in the accumulate type; y has the storage type. Deterministic. NaN among the
+/// elements gives NaN, for max as well.
 struct ReduceSpec {
   Precision precision = Precision::fp32;
   Reduction reduction = Reduction::sum;
@@ -118,8 +120,8 @@ struct FillSpec {
   bool operator==(const FillSpec&) const = default;
 };
 
-/// Chains of fused multiply-adds held in registers on every core: out[i] of `lanes()` values, after `iterations` rounds.
-/// Work: what the device says in fma_peak_flops. Checked: every chain's value is known in closed form.
+/// Chains of fused multiply-adds held in registers on every core: out[i] of `lanes()` values, after `iterations`
+/// rounds. Work: what the device says in fma_peak_flops. Checked: every chain's value is known in closed form.
 struct FmaPeakSpec {
   Precision precision = Precision::fp32;
   FmaUnit unit = FmaUnit::vector_auto;
@@ -130,8 +132,8 @@ struct FmaPeakSpec {
 std::string_view to_string(FmaUnit unit);
 std::string_view to_string(Epilogue epilogue);
 
-/// @throws std::invalid_argument for a negative extent, a number of elements beyond 63 bits, a scale that isn't finite, or
-/// more iterations than 2^24. GemmSpec has `resolved`.
+/// @throws std::invalid_argument for a negative extent, a number of elements beyond 63 bits, a scale that isn't finite,
+/// or more iterations than 2^24. GemmSpec has `resolved`.
 void require_valid(const GemvSpec& spec);
 void require_valid(const VectorSpec& spec);
 void require_valid(const MatrixSpec& spec);
@@ -153,23 +155,28 @@ class Ops {
   virtual void fill_normal(const FillSpec& spec, void* x) = 0;
 
   // Memory-bound, element-wise ----------------------------------------------------------------------------------
-  virtual void copy(const VectorSpec& spec, const void* x, void* y) = 0;                              ///< y = x
-  virtual void convert(const ConvertSpec& spec, const void* x, void* y) = 0;                          ///< y = to(x)
-  virtual void triad(const VectorSpec& spec, float a, const void* x, const void* y, void* z) = 0;     ///< z = x + a*y
-  virtual void axpy(const VectorSpec& spec, float a, const void* x, void* y) = 0;                     ///< y = a*x + y, in place
-  virtual void bias(const MatrixSpec& spec, const void* x, const void* bias, void* y) = 0;            ///< y[r,c] = x[r,c] + bias[c]; y may be x
-  virtual void relu_forward(const VectorSpec& spec, const void* x, void* y) = 0;                      ///< y = max(x, 0); NaN stays NaN; y may be x
-  virtual void relu_backward(const VectorSpec& spec, const void* dy, const void* y, void* dx) = 0;    ///< dx = y > 0 ? dy : 0; dx may be dy
-  virtual void gelu_forward(const VectorSpec& spec, const void* x, void* y) = 0;                      ///< tanh form (Hendrycks & Gimpel 2016)
-  virtual void gelu_backward(const VectorSpec& spec, const void* dy, const void* x, void* dx) = 0;    ///< dx = dy * gelu'(x); dx may be dy
+  virtual void copy(const VectorSpec& spec, const void* x, void* y) = 0;                           ///< y = x
+  virtual void convert(const ConvertSpec& spec, const void* x, void* y) = 0;                       ///< y = to(x)
+  virtual void triad(const VectorSpec& spec, float a, const void* x, const void* y, void* z) = 0;  ///< z = x + a*y
+  virtual void axpy(const VectorSpec& spec, float a, const void* x, void* y) = 0;  ///< y = a*x + y, in place
+  virtual void bias(const MatrixSpec& spec, const void* x, const void* bias,
+                    void* y) = 0;  ///< y[r,c] = x[r,c] + bias[c]; y may be x
+  virtual void relu_forward(const VectorSpec& spec, const void* x,
+                            void* y) = 0;  ///< y = max(x, 0); NaN stays NaN; y may be x
+  virtual void relu_backward(const VectorSpec& spec, const void* dy, const void* y,
+                             void* dx) = 0;  ///< dx = y > 0 ? dy : 0; dx may be dy
+  virtual void gelu_forward(const VectorSpec& spec, const void* x,
+                            void* y) = 0;  ///< tanh form (Hendrycks & Gimpel 2016)
+  virtual void gelu_backward(const VectorSpec& spec, const void* dy, const void* x,
+                             void* dx) = 0;  ///< dx = dy * gelu'(x); dx may be dy
 
   // Reductions and products --------------------------------------------------------------------------------------
   virtual void reduce(const ReduceSpec& spec, const void* x, void* y) = 0;
   /// out[batch] in the accumulate type of the precision.
   virtual void dot(const VectorSpec& spec, const void* x, const void* y, void* out) = 0;
   virtual void gemv(const GemvSpec& spec, const void* a, const void* x, void* y) = 0;
-  /// `bias` is null unless the epilogue has one. `pre_activation`, laid out like C (ldc, stride_c), or null: receives the
-  /// value before the activation, which its backward pass needs; only with bias_relu and bias_gelu.
+  /// `bias` is null unless the epilogue has one. `pre_activation`, laid out like C (ldc, stride_c), or null: receives
+  /// the value before the activation, which its backward pass needs; only with bias_relu and bias_gelu.
   virtual void gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c,
                     void* pre_activation) = 0;
 

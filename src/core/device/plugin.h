@@ -14,13 +14,14 @@
 
 namespace dlbench {
 
-/// Changes whenever the ABI between the program and its backends does: raise the number with any change to a header that
-/// device.h, ops.h or this file includes.
+/// Changes whenever the ABI between the program and its backends does: raise the number with any change to a header
+/// that device.h, ops.h or this file includes.
 #define DLB_BACKEND_ABI_VERSION 1
 #define DLB_STRINGIFY_(x) #x
 #define DLB_STRINGIFY(x) DLB_STRINGIFY_(x)
-#define DLB_BACKEND_FINGERPRINT \
-  "dlbench-backend-" DLB_STRINGIFY(DLB_BACKEND_ABI_VERSION) "/gcc-abi-" DLB_STRINGIFY(__GXX_ABI_VERSION) "/" DLB_STRINGIFY(__cplusplus)
+#define DLB_BACKEND_FINGERPRINT                                                        \
+  "dlbench-backend-" DLB_STRINGIFY(DLB_BACKEND_ABI_VERSION) "/gcc-abi-" DLB_STRINGIFY( \
+      __GXX_ABI_VERSION) "/" DLB_STRINGIFY(__cplusplus)
 
 /// Why a backend can't be used here; each is another sentence in `dlbench info`.
 enum class Absence : uint8_t {
@@ -37,7 +38,7 @@ std::string_view to_string(Absence absence);
 
 struct ProbeResult {
   Absence absence = Absence::none;
-  std::string sentence;          ///< what is missing and what to do; empty when usable
+  std::string sentence;  ///< what is missing and what to do; empty when usable
   std::vector<DeviceInfo> devices;
 };
 
@@ -61,5 +62,7 @@ inline constexpr const char* kBackendSymbol = "dlbench_backend";
 }  // namespace dlbench
 
 /// Placed once in a backend's plugin source.
-#define DLB_EXPORT_BACKEND(table) \
-  extern "C" __attribute__((visibility("default"))) const ::dlbench::BackendPlugin* dlbench_backend() { return &(table); }
+#define DLB_EXPORT_BACKEND(table)                                                                       \
+  extern "C" __attribute__((visibility("default"))) const ::dlbench::BackendPlugin* dlbench_backend() { \
+    return &(table);                                                                                    \
+  }

@@ -13,8 +13,8 @@ namespace dlbench {
 
 struct ReferenceOptions {
   /// A gemm, gemv or dot that costs more computes a deterministic sample of its output rows (always the first and the
-  /// last) and leaves the rest of the output as it was. Verification fills outputs with a marker first and compares what
-  /// was computed. 0: no limit.
+  /// last) and leaves the rest of the output as it was. Verification fills outputs with a marker first and compares
+  /// what was computed. 0: no limit.
   double max_flops_per_op = 0;
 };
 
