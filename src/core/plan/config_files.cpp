@@ -12,16 +12,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Beside an installed program, beside a program in build/<preset>/bin, and in the current directory.
+/// In the current directory, beside an installed program, and around a program in build/<preset>/bin.
 std::vector<fs::path> config_directories() {
-  std::vector<fs::path> directories;
+  std::vector<fs::path> directories{"configs"};
   std::error_code failure;
   if (const fs::path program = fs::read_symlink("/proc/self/exe", failure); !failure) {
     const fs::path folder = program.parent_path();
     directories.push_back(folder.parent_path() / "share/dlbench/configs");
     directories.push_back(folder.parent_path().parent_path().parent_path() / "configs");
   }
-  directories.push_back("configs");
   return directories;
 }
 
@@ -47,10 +46,12 @@ std::string find_config(const std::string& path_or_name) {
   if (fs::is_regular_file(path_or_name, failure) || path_or_name == "-") return path_or_name;
   std::vector<std::string> names;
   for (const ConfigFile& each : known_configs()) {
-    if (each.name == path_or_name) return each.path.string();
+    if (each.name == path_or_name || each.name + ".json" == path_or_name) return each.path.string();
     names.push_back(each.name);
   }
-  throw UsageError(fmt::format("there is no config '{}': neither a file nor one of the names {}", path_or_name,
+  const std::string nearest = nearest_word(path_or_name, names);
+  throw UsageError(fmt::format("there is no config '{}'{}: neither a file nor one of the names {}", path_or_name,
+                               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
                                fmt::join(names, ", ")));
 }
 
