@@ -48,9 +48,10 @@ MeasureOptions read_measure(const Json* json, const std::string& origin) {
   m.time_budget_seconds = reader.number_or("time_budget_seconds", m.time_budget_seconds, 0, 1e9);
   m.warmup_seconds = reader.number_or("warmup_seconds", m.warmup_seconds, -1, 3600);
   if (m.warmup_seconds < 0 && m.warmup_seconds != -1) {
-    reader.fail("warmup_seconds", fmt::format("{} is not allowed; must be 0 or more, or -1 for 0.3 s on a CPU and 0.5 s on "
-                                              "a GPU",
-                                              m.warmup_seconds));
+    reader.fail("warmup_seconds",
+                fmt::format("{} is not allowed; must be 0 or more, or -1 for 0.3 s on a CPU and 0.5 s on "
+                            "a GPU",
+                            m.warmup_seconds));
   }
   m.min_timing_seconds = reader.number_or("min_timing_seconds", m.min_timing_seconds, 0.0001, 60);
   m.max_timings = static_cast<int>(reader.integer_or("max_timings", m.max_timings, 11, 81));
@@ -69,6 +70,9 @@ MetaProfile read_meta_profile(const Json* json, const std::string& origin, const
   p.bytes_per_s = reader.number_or("bytes_per_s", p.bytes_per_s, 1, 1e20);
   p.launch_seconds = reader.number_or("launch_seconds", p.launch_seconds, 0, 1);
   p.memory_bytes = reader.integer_or("memory_bytes", p.memory_bytes, 1, kLargest);
+  p.link_bytes_per_s = reader.number_or("link_bytes_per_s", p.link_bytes_per_s, 1, 1e20);
+  p.threads = static_cast<int>(reader.integer_or("threads", p.threads, 1, 65536));
+  p.last_level_cache_bytes = reader.integer_or("last_level_cache_bytes", p.last_level_cache_bytes, 0, kLargest);
   reader.finish();
   return p;
 }
@@ -106,7 +110,10 @@ Json json_of(const MetaProfile& p) {
   return {{"flop_per_s", p.flop_per_s},
           {"bytes_per_s", p.bytes_per_s},
           {"launch_seconds", p.launch_seconds},
-          {"memory_bytes", p.memory_bytes}};
+          {"memory_bytes", p.memory_bytes},
+          {"link_bytes_per_s", p.link_bytes_per_s},
+          {"threads", p.threads},
+          {"last_level_cache_bytes", p.last_level_cache_bytes}};
 }
 
 Json json_of(const MetaOptions& m) {
@@ -171,7 +178,8 @@ int read_threads(ObjectReader& reader) {
   return static_cast<int>(reader.integer_or("threads", 0, 0, 65536));
 }
 
-Sweep read_sweep(const Json& json, const std::string& origin, const std::string& pointer, const WorkloadCatalog& catalog) {
+Sweep read_sweep(const Json& json, const std::string& origin, const std::string& pointer,
+                 const WorkloadCatalog& catalog) {
   ObjectReader reader(json, origin, pointer);
   if (!reader.has("workload")) {
     reader.fail("workload", fmt::format("is missing; name one of: {}", fmt::join(catalog.names(), ", ")));
@@ -205,7 +213,8 @@ Sweep read_sweep(const Json& json, const std::string& origin, const std::string&
 }
 
 /// Builds every point once, so that a shape that can't be counted is refused here, with its place.
-void check_points(const Config& config, const std::string& origin, bool merged_by_hand, const WorkloadCatalog& catalog) {
+void check_points(const Config& config, const std::string& origin, bool merged_by_hand,
+                  const WorkloadCatalog& catalog) {
   int64_t total = 0;
   std::map<std::string, size_t> first_sweep;
   for (size_t i = 0; i < config.sweeps.size(); ++i) {
@@ -215,7 +224,8 @@ void check_points(const Config& config, const std::string& origin, bool merged_b
     const int64_t count = combination_count(sweep);
     total = std::min(total, kMaxPoints) + std::min(count, kMaxPoints);
     if (total >= kMaxPoints) {
-      refuse(origin, pointer, fmt::format("the config has more than {} points by here; make its lists shorter", kMaxPoints));
+      refuse(origin, pointer,
+             fmt::format("the config has more than {} points by here; make its lists shorter", kMaxPoints));
     }
     for (const Side side : workload.sides) {
       std::vector<Point> points;
@@ -228,9 +238,10 @@ void check_points(const Config& config, const std::string& origin, bool merged_b
       for (const Point& point : points) {
         const auto [it, is_new] = first_sweep.emplace(point.key(), i);
         if (is_new || merged_by_hand) continue;
-        refuse(origin, pointer,
-               fmt::format("its point {} is also in /sweeps/{}; each point is measured once, remove it from one of them",
-                           point.key(), it->second));
+        refuse(
+            origin, pointer,
+            fmt::format("its point {} is also in /sweeps/{}; each point is measured once, remove it from one of them",
+                        point.key(), it->second));
       }
     }
   }
@@ -241,7 +252,8 @@ void read_sweeps(ObjectReader& root, Config& config, const WorkloadCatalog& cata
   if (!json && config.points.empty()) root.fail("sweeps", "is missing; list at least one {\"workload\": …}");
   if (!json) return;
   if (!json->is_array()) root.fail("sweeps", fmt::format("expected a list […], found {}", json->type_name()));
-  if (json->empty() && config.points.empty()) root.fail("sweeps", "the list is empty; list at least one {\"workload\": …}");
+  if (json->empty() && config.points.empty())
+    root.fail("sweeps", "the list is empty; list at least one {\"workload\": …}");
   for (size_t i = 0; i < json->size(); ++i) {
     config.sweeps.push_back(read_sweep((*json)[i], root.origin(), fmt::format("/sweeps/{}", i), catalog));
   }

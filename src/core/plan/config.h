@@ -65,7 +65,7 @@ struct Overrides {
 
 /// A config that has a name here: configs/<name>.json beside the program (source tree or <prefix>/share/dlbench).
 struct ConfigFile {
-  std::string name;            ///< "quick"
+  std::string name;  ///< "quick"
   std::filesystem::path path;
 };
 /// Sorted by name; the first directory that has a name wins. See config_files.cpp for where is looked.

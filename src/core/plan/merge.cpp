@@ -26,9 +26,10 @@ void set_at_pointer(Json& config, const std::string& pointer, const std::string&
   try {
     config[Json::json_pointer(pointer)] = std::move(value);
   } catch (const Json::exception&) {
-    throw UsageError(fmt::format("--set {}={}: there is no such place in the config; write a JSON pointer to a key, such "
-                                 "as /measure/processes or /sweeps/0/batch",
-                                 pointer, text));
+    throw UsageError(
+        fmt::format("--set {}={}: there is no such place in the config; write a JSON pointer to a key, such "
+                    "as /measure/processes or /sweeps/0/batch",
+                    pointer, text));
   }
 }
 
@@ -192,7 +193,8 @@ void merge_into(Json& config, const std::string& origin, const Overrides& overri
     for (const auto& [axis, json] : block.items()) {
       try {
         check_values(axis, json, catalog);
-        if (!apply(config, axis, json, false, catalog)) throw UsageError("no sweep can take these values; leave it out");
+        if (!apply(config, axis, json, false, catalog))
+          throw UsageError("no sweep can take these values; leave it out");
       } catch (const UsageError& e) {
         throw UsageError(fmt::format("{}: /defaults/{}: {}", origin, axis, e.what()));
       }

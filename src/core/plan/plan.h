@@ -37,4 +37,8 @@ struct Plan {
 /// @throws UsageError when nothing is left to measure by filters; DeviceAbsentError for a required device.
 Plan make_plan(const Config& config, const WorkloadCatalog& catalog, Registry& registry);
 
+/// The plan as text for `run --dry-run`: what will be measured with its work, memory and estimated time, and what won't
+/// with the reasons.
+std::string render_plan(const Plan& plan);
+
 }  // namespace dlbench

@@ -30,9 +30,10 @@ void append_values(const AxisSpec& spec, const Json& json, std::vector<AxisValue
     throw UsageError(fmt::format("{} is not allowed; must be a word or a list of words out of: {}", json.dump(),
                                  fmt::join(spec.words, ", ")));
   } else {
-    throw UsageError(fmt::format("{} is not allowed; must be a whole number from {} to {}, a range (\"1:1024:x2\") or a "
-                                 "list of them",
-                                 json.dump(), spec.low, spec.high));
+    throw UsageError(
+        fmt::format("{} is not allowed; must be a whole number from {} to {}, a range (\"1:1024:x2\") or a "
+                    "list of them",
+                    json.dump(), spec.low, spec.high));
   }
 }
 

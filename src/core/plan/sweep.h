@@ -8,8 +8,8 @@
 
 namespace dlbench {
 
-/// The values of one axis: a number, a word, a range ("1:1024:x2"), or a list of them. Not checked against `spec` beyond
-/// the kind of value. @throws UsageError without place: the caller puts origin and JSON pointer before it.
+/// The values of one axis: a number, a word, a range ("1:1024:x2"), or a list of them. Not checked against `spec`
+/// beyond the kind of value. @throws UsageError without place: the caller puts origin and JSON pointer before it.
 std::vector<AxisValue> parse_axis_values(const AxisSpec& spec, const Json& json);
 
 /// @throws UsageError (without place) when `sweep` gives an axis that none of its points can have.
@@ -18,7 +18,8 @@ void refuse_useless_axes(const WorkloadDescriptor& workload, const Sweep& sweep)
 /// How many combinations the lists of a sweep have, at most 2^62.
 int64_t combination_count(const Sweep& sweep);
 
-/// Every point of a sweep on a device, last axis fastest, each once; empty where the workload doesn't exist on its side.
+/// Every point of a sweep on a device, last axis fastest, each once; empty where the workload doesn't exist on its
+/// side.
 std::vector<Point> expand_sweep(const WorkloadDescriptor& workload, const Sweep& sweep, const std::string& device);
 
 /// Bytes of one set of buffers. @throws UsageError when they can't be counted in 63 bits.
