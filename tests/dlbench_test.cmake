@@ -9,3 +9,12 @@ function(dlbench_test name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
     PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}" TIMEOUT 300)
 endfunction()
+
+# dlbench_parity_tests(<name> DEVICE <id> PLUGIN_DIR <folder> [ENVIRONMENT …])
+# Registers the parity suite (tests/parity) for a device: ctest entries parity.<name>.*, labels parity and parity_<name>.
+function(dlbench_parity_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;PLUGIN_DIR" "ENVIRONMENT")
+  gtest_discover_tests(parity_suite DISCOVERY_MODE PRE_TEST TEST_PREFIX parity.${name}. TEST_LIST parity_${name}_tests
+    PROPERTIES LABELS "parity;parity_${name}" TIMEOUT 600
+    ENVIRONMENT "DLBENCH_TEST_DEVICE=${arg_DEVICE};DLBENCH_PLUGIN_DIR=${arg_PLUGIN_DIR};${arg_ENVIRONMENT}")
+endfunction()
