@@ -15,9 +15,9 @@ CORE = {
     "tensor": {"base", "math"},
     "device": {"base", "math", "tensor", "measure/clock.h"},
     "train": {"base", "math", "tensor", "device", "plan/point.h", "plan/axis.h"},
-    "plan": {"base", "tensor", "device", "train", "result/status.h"},
+    "plan": {"base", "tensor", "device", "train", "result/status.h", "measure/buffers.h"},
     "result": {"base", "tensor", "device", "plan"},
-    "measure": {"base", "math", "tensor", "device", "train", "plan", "result"},
+    "measure": {"base", "math", "tensor", "device", "train", "plan", "result", "analysis/statistics.h"},
     "analysis": {"base", "tensor", "device", "plan", "result"},
     "report": {"base", "tensor", "plan", "result", "analysis"},
 }
