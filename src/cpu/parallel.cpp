@@ -35,9 +35,13 @@ uint32_t enable_flush_to_zero() {
   _mm_setcsr(old | 0x8040u);
   return old;
 }
-void restore_floating_point_state(uint32_t state) { _mm_setcsr(state); }
+void restore_floating_point_state(uint32_t state) {
+  _mm_setcsr(state);
+}
 #else
-uint32_t enable_flush_to_zero() { return 0; }
+uint32_t enable_flush_to_zero() {
+  return 0;
+}
 void restore_floating_point_state(uint32_t) {}
 #endif
 

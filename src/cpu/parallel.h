@@ -1,13 +1,13 @@
 // The one place that decides how CPU work is spread over threads. Twin: src/gpu/parallel.cuh.
 //
-// Why: a training step at batch 1 is a train of operations of 5 to 50 microseconds each; waking a sleeping thread costs as
-// much. The threads belong to a oneTBB arena; between operations they stay for a while in a task that waits for the next
-// one, so that fork and join cost a cache line each way (bench/micro/README.md has the figures next to a plain
+// Why: a training step at batch 1 is a train of operations of 5 to 50 microseconds each; waking a sleeping thread costs
+// as much. The threads belong to a oneTBB arena; between operations they stay for a while in a task that waits for the
+// next one, so that fork and join cost a cache line each way (bench/micro/README.md has the figures next to a plain
 // tbb::parallel_for).
-// Promises: exactly one level of parallelism at any time. Either this team works and every BLAS call in it uses one thread,
-// or a BLAS call uses its own threads while the team is asleep (`BlasThreads`). Work is split by position, never by timing:
-// part p of P is the same range in every call. A part whose worker is late is done by the caller, so nothing ever waits for
-// the operating system to schedule a thread that has not begun.
+// Promises: exactly one level of parallelism at any time. Either this team works and every BLAS call in it uses one
+// thread, or a BLAS call uses its own threads while the team is asleep (`BlasThreads`). Work is split by position,
+// never by timing: part p of P is the same range in every call. A part whose worker is late is done by the caller, so
+// nothing ever waits for the operating system to schedule a thread that has not begun.
 #pragma once
 
 #include <tbb/task_arena.h>
@@ -53,7 +53,8 @@ class Team {
     dispatch([](const void* context, int part) { (*static_cast<const Body*>(context))(part); }, &body);
   }
 
-  /// body(begin, end) over [0, n) in at most threads() equal parts of at least `grain` items; one part runs at once here.
+  /// body(begin, end) over [0, n) in at most threads() equal parts of at least `grain` items; one part runs at once
+  /// here.
   template <typename Body>
   void parallel_for(int64_t n, int64_t grain, int64_t align, const Body& body) {
     const int parts = static_cast<int>(std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, threads_));
@@ -74,7 +75,8 @@ class Team {
       for (int64_t task = 0; task < count; ++task) body(task, 0);
       return;
     }
-    for (int p = 0; p < threads_; ++p) shares_[static_cast<size_t>(p)].next.store(part_of(count, p, threads_, 1).begin, std::memory_order_relaxed);
+    for (int p = 0; p < threads_; ++p)
+      shares_[static_cast<size_t>(p)].next.store(part_of(count, p, threads_, 1).begin, std::memory_order_relaxed);
     run([&](int part) {
       for (int step = 0; step < threads_; ++step) {
         const int victim = part + step < threads_ ? part + step : part + step - threads_;
@@ -94,9 +96,9 @@ class Team {
  private:
   using Job = void (*)(const void* context, int part);
   struct alignas(128) Slot {
-    std::atomic<uint64_t> claimed{0};  ///< last epoch whose part was begun, by the worker or by the caller
-    std::atomic<uint64_t> done{0};     ///< last epoch whose part is complete
-    std::atomic<bool> resident{false}; ///< a worker is in, or on its way into, `wait_for_work`
+    std::atomic<uint64_t> claimed{0};   ///< last epoch whose part was begun, by the worker or by the caller
+    std::atomic<uint64_t> done{0};      ///< last epoch whose part is complete
+    std::atomic<bool> resident{false};  ///< a worker is in, or on its way into, `wait_for_work`
   };
   struct alignas(128) Share {
     std::atomic<int64_t> next{0};
