@@ -100,9 +100,10 @@ CpuDevice::CpuDevice(const DeviceOptions& options) {
   if (blas.absence != Absence::none) throw DeviceAbsentError(blas.sentence);
   const UsableCpus cpus = usable_cpus();
   if (options.threads < 0 || options.threads > cpus.count) {
-    throw UsageError(fmt::format(
-        "cpu: {} threads asked for, {} CPUs may be used here (affinity {}, quota {}); ask for 1 to {}", options.threads,
-        cpus.count, cpus.affinity.size(), cpus.quota_cpus ? fmt::format("{:.2f}", *cpus.quota_cpus) : "none", cpus.count));
+    throw UsageError(
+        fmt::format("cpu: {} threads asked for, {} CPUs may be used here (affinity {}, quota {}); ask for 1 to {}",
+                    options.threads, cpus.count, cpus.affinity.size(),
+                    cpus.quota_cpus ? fmt::format("{:.2f}", *cpus.quota_cpus) : "none", cpus.count));
   }
   info_ = describe_cpu(blas, options.threads);
   floating_point_state_ = enable_flush_to_zero();

@@ -114,7 +114,8 @@ void GemmEngine::unit_from_panels(const GemmCall& call, const GemmPlan& plan, co
   // With few rows a tile of B is as wide as the registers allow; its ragged end is packed and padded.
   const int64_t width =
       direct && u.rows <= tile_rows ? kernels_.narrow_columns(static_cast<int>(u.rows)) : tile_columns;
-  const int64_t ragged = direct ? u.columns / tile_columns * tile_columns : 0;
+  const int64_t wide_end = direct && width != tile_columns ? u.columns / width * width : 0;
+  const int64_t ragged = direct ? wide_end + (u.columns - wide_end) / tile_columns * tile_columns : 0;
 
   for (int64_t p = 0; p == 0 || p < s.k; p += plan.depth) {
     const int64_t depth = std::min(plan.depth, s.k - p);
@@ -129,7 +130,7 @@ void GemmEngine::unit_from_panels(const GemmCall& call, const GemmPlan& plan, co
     for (int64_t cache_row = 0; cache_row < u.rows; cache_row += kCacheRows) {
       const int64_t cache_end = std::min(u.rows, cache_row + kCacheRows);
       for (int64_t j = 0; j < u.columns;) {
-        const bool wide = direct && width != tile_columns && j + width <= ragged;
+        const bool wide = j < wide_end;
         const int64_t columns = wide ? width : std::min(tile_columns, u.columns - j);
         const bool lies = direct && j < ragged;
         for (int64_t i = cache_row; i < cache_end; i += tile_rows) {

@@ -54,8 +54,10 @@ MemoryLimit cgroup_memory(const fs::path& root) {
     const fs::path mount = unified ? base : fs::exists(base / controllers) ? base / controllers : base / "memory";
     for (fs::path relative = fs::path(line.substr(second + 1)).relative_path();; relative = relative.parent_path()) {
       const fs::path directory = relative.empty() ? mount : mount / relative;
-      if (unified) take(directory, "memory.max", "memory.current", result);
-      else take(directory, "memory.limit_in_bytes", "memory.usage_in_bytes", result);
+      if (unified)
+        take(directory, "memory.max", "memory.current", result);
+      else
+        take(directory, "memory.limit_in_bytes", "memory.usage_in_bytes", result);
       if (relative.empty()) break;
     }
   }
