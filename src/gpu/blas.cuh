@@ -29,9 +29,9 @@ struct BlasFunctions {
 /// search path has both.
 struct BlasLocation {
   bool found = false;
-  std::string cublas;    ///< path, or the plain file name when the loader's own search path is to be used
+  std::string cublas;  ///< path, or the plain file name when the loader's own search path is to be used
   std::string cublaslt;
-  std::string problem;   ///< which of the two is missing, and where it was looked for
+  std::string problem;  ///< which of the two is missing, and where it was looked for
 };
 BlasLocation locate_blas();
 
@@ -70,6 +70,7 @@ class Blas {
   size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
+  void destroy() noexcept;
   const BlasFunctions& functions_;
   cublasHandle_t cublas_ = nullptr;
   cublasLtHandle_t cublaslt_ = nullptr;

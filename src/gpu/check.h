@@ -21,26 +21,26 @@ void log_cuda_error(cudaError_t error, const char* expression, const char* file,
 
 }  // namespace dlbench::gpu
 
-#define DLB_CUDA(call)                                                                     \
-  do {                                                                                     \
-    const cudaError_t dlb_error_ = (call);                                                 \
-    if (dlb_error_ != cudaSuccess) {                                                       \
-      ::dlbench::gpu::throw_cuda_error(dlb_error_, #call, __FILE__, __LINE__);             \
-    }                                                                                      \
+#define DLB_CUDA(call)                                                         \
+  do {                                                                         \
+    const cudaError_t dlb_error_ = (call);                                     \
+    if (dlb_error_ != cudaSuccess) {                                           \
+      ::dlbench::gpu::throw_cuda_error(dlb_error_, #call, __FILE__, __LINE__); \
+    }                                                                          \
   } while (false)
 
-#define DLB_CUDA_LOG(call)                                                                 \
-  do {                                                                                     \
-    const cudaError_t dlb_error_ = (call);                                                 \
-    if (dlb_error_ != cudaSuccess) {                                                       \
-      ::dlbench::gpu::log_cuda_error(dlb_error_, #call, __FILE__, __LINE__);               \
-    }                                                                                      \
+#define DLB_CUDA_LOG(call)                                                   \
+  do {                                                                       \
+    const cudaError_t dlb_error_ = (call);                                   \
+    if (dlb_error_ != cudaSuccess) {                                         \
+      ::dlbench::gpu::log_cuda_error(dlb_error_, #call, __FILE__, __LINE__); \
+    }                                                                        \
   } while (false)
 
-#define DLB_CUBLAS(call)                                                                   \
-  do {                                                                                     \
-    const cublasStatus_t dlb_status_ = (call);                                             \
-    if (dlb_status_ != CUBLAS_STATUS_SUCCESS) {                                            \
-      ::dlbench::gpu::throw_cublas_error(dlb_status_, #call, __FILE__, __LINE__);          \
-    }                                                                                      \
+#define DLB_CUBLAS(call)                                                          \
+  do {                                                                            \
+    const cublasStatus_t dlb_status_ = (call);                                    \
+    if (dlb_status_ != CUBLAS_STATUS_SUCCESS) {                                   \
+      ::dlbench::gpu::throw_cublas_error(dlb_status_, #call, __FILE__, __LINE__); \
+    }                                                                             \
   } while (false)

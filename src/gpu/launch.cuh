@@ -1,11 +1,11 @@
 // launch: the one way a kernel is started, and the words a kernel may use.
 //
-// Why: every launch is checked, and the same source compiles without nvcc: with -DDLB_CUDA_EMULATION (tests/cuda_emulation)
-// a host compiler runs the kernels in host memory. Kernels therefore use only: threadIdx, blockIdx, blockDim, gridDim
-// (x, y, z), __shared__, DLB_DYNAMIC_SHARED, __syncthreads, __shfl_down_sync and __shfl_xor_sync. No inline PTX, no wmma,
-// no cooperative groups, no textures.
-// Promises: launch(stream, grid, block, shared_bytes, kernel, args...) converts each argument to the kernel's parameter
-// type, enqueues, and throws when the launch is refused. A grid with a zero extent launches nothing.
+// Why: every launch is checked, and the same source compiles without nvcc: with -DDLB_CUDA_EMULATION
+// (tests/cuda_emulation) a host compiler runs the kernels in host memory. Kernels therefore use only: threadIdx,
+// blockIdx, blockDim, gridDim (x, y, z), DLB_SHARED, DLB_DYNAMIC_SHARED, __syncthreads, __shfl_down_sync and
+// __shfl_xor_sync. No inline PTX, no wmma, no cooperative groups, no textures. Promises: launch(stream, grid, block,
+// shared_bytes, kernel, args...) converts each argument to the kernel's parameter type, enqueues, and throws when the
+// launch is refused. A grid with a zero extent launches nothing.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,20 +17,21 @@
 
 #if defined(__CUDACC__)
 
+// Shared memory of the block, as `type name[count]`.
+#define DLB_SHARED(type, name, count) __shared__ type name[count]
 // The dynamic shared memory of the block, 16-byte aligned, as `type* name`.
-#define DLB_DYNAMIC_SHARED(type, name)                                  \
-  extern __shared__ __align__(16) unsigned char dlb_dynamic_shared_[];  \
+#define DLB_DYNAMIC_SHARED(type, name)                                 \
+  extern __shared__ __align__(16) unsigned char dlb_dynamic_shared_[]; \
   type* name = reinterpret_cast<type*>(dlb_dynamic_shared_)
+// Before a loop: unroll it.
+#define DLB_UNROLL _Pragma("unroll")
 
 #elif defined(DLB_CUDA_EMULATION)
 
-// Provides: threadIdx, blockIdx, blockDim, gridDim, __shared__, __syncthreads, __shfl_*_sync, and in namespace
-// dlbench::cuda_emulation
-//   void* dynamic_shared();
-//   cudaError_t launch(cudaStream_t, dim3 grid, dim3 block, size_t shared_bytes, const char* kernel_name,
-//                      std::function<void()> thread_body);
+// Brings the words above, DLB_SHARED, and in namespace dlbench::cuda_emulation dynamic_shared() and launch_kernel().
 #include "cuda_emulation/emulation.h"
 #define DLB_DYNAMIC_SHARED(type, name) type* name = static_cast<type*>(::dlbench::cuda_emulation::dynamic_shared())
+#define DLB_UNROLL
 
 #else
 #error "Kernels are compiled by nvcc, or by a host compiler with -DDLB_CUDA_EMULATION and tests/ on the include path."
@@ -51,10 +52,8 @@ void launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes, voi
   config.stream = stream;
   DLB_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 #else
-  // By value: a queued launch keeps its arguments, as on the device.
-  DLB_CUDA(::dlbench::cuda_emulation::launch(
-      stream, grid, block, shared_bytes, __PRETTY_FUNCTION__,
-      [kernel, ... values = static_cast<Parameters>(arguments)]() { kernel(values...); }));
+  DLB_CUDA(::dlbench::cuda_emulation::launch_kernel(stream, grid, block, shared_bytes, "kernel", kernel,
+                                                    static_cast<Parameters>(arguments)...));
 #endif
 }
 
