@@ -2,6 +2,8 @@
 //
 // Why: half of a training step is such passes; here the comparison is one of memory bandwidth.
 // Every op is out of place, so inputs keep their values over any number of steps.
+#include <cmath>
+
 #include "core/base/error.h"
 #include "workloads/catalog.h"
 #include "workloads/op_workload.h"
@@ -109,6 +111,7 @@ class ReduceWorkload final : public OpWorkload {
     }
     add_output("y", {spec_.outer * spec_.inner});
     reduction_length_ = spec_.extent;
+    magnitude_ = std::sqrt(static_cast<double>(spec_.extent));  // of a sum of values of unit variance
     declare_work(cost_of(spec_), rows, "rows");
   }
   void step(Device& device, const Binding& b) override { device.ops().reduce(spec_, b[0], b[1]); }

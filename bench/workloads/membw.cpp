@@ -3,7 +3,8 @@
 // Why: the measured bandwidths are the slanted lines of the roofline. `bytes` is everything the step touches (sources
 // and destination), so the same value means the same level for the three ops. As in STREAM (McCalpin 1995), but counted
 // as compulsory traffic: a write-allocate read isn't counted.
-#include "core/base/error.h"
+#include <cmath>
+
 #include "workloads/catalog.h"
 #include "workloads/op_workload.h"
 
@@ -18,6 +19,7 @@ class ReadWorkload final : public OpWorkload {
  public:
   explicit ReadWorkload(int64_t bytes) : OpWorkload(Op::reduce, Precision::fp32) {
     spec_.extent = reduction_length_ = bytes / kElementBytes;
+    magnitude_ = std::sqrt(static_cast<double>(spec_.extent));  // of a sum of values of unit variance
     add_input("x", {spec_.extent});
     add_output("sum", {1});
     declare_work(cost_of(spec_), bytes, "bytes");

@@ -15,7 +15,10 @@ class OpWorkload : public Workload {
   Work work() const override { return work_; }
   Support supported_by(Device& device) const override { return device.ops().supports(op_, precision_); }
   OutputTolerance tolerance(size_t) const override {
-    return {.op_class = class_of(op_), .reduction_length = reduction_length_, .precision = precision_};
+    return {.op_class = class_of(op_),
+            .reduction_length = reduction_length_,
+            .precision = precision_,
+            .magnitude = magnitude_};
   }
 
  protected:
@@ -24,6 +27,7 @@ class OpWorkload : public Workload {
   DType storage() const { return storage_of(precision_); }
   /// Normal values of this scale. An input can be rotated and streamed, a parameter (weights) can't.
   void add_input(std::string name, Shape shape, double scale = 1.0, BufferRole role = BufferRole::input) {
+    byte_count(shape, storage());  // throws where it can't be counted, before anything multiplies the extents
     buffers_.push_back({.name = std::move(name),
                         .role = role,
                         .shape = std::move(shape),
@@ -49,6 +53,7 @@ class OpWorkload : public Workload {
   Op op_;
   Precision precision_;
   int64_t reduction_length_ = 1;
+  double magnitude_ = 0;  ///< see OutputTolerance
   std::vector<BufferSpec> buffers_;
   Work work_;
 };

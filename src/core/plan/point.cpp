@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/plan/sweep.h"
 #include "core/train/workload.h"
 
 namespace dlbench {
@@ -188,6 +189,10 @@ Point parse_key(const std::string& key, const WorkloadCatalog& catalog) {
 }
 
 }  // namespace
+
+bool axis_exists(const AxisSpec& axis, const AxisValues& before, Side side) {
+  return absence_of(axis, before, side).empty();
+}
 
 Point make_point(const WorkloadDescriptor& workload, const AxisValues& given, const std::string& device) {
   return build_point(workload, given, device, false);

@@ -101,33 +101,48 @@ int64_t combination_count(const Sweep& sweep) {
   return count;
 }
 
-std::vector<Point> expand_sweep(const WorkloadDescriptor& workload, const Sweep& sweep, const std::string& device) {
-  const Side side = side_of_device(device);
-  if (std::find(workload.sides.begin(), workload.sides.end(), side) == workload.sides.end()) return {};
-  // In key order, so that the plan lists points as their keys sort into sweeps, whatever the order in the config.
-  AxisValues combination;
-  std::vector<const std::vector<AxisValue>*> lists;
-  for (const AxisSpec& spec : axes_of(workload)) {
-    const std::vector<AxisValue>* values = find_values(sweep, spec.name);
-    if (!values) continue;
-    combination.emplace_back(spec.name, values->front());
-    lists.push_back(values);
+namespace {
+
+/// Walks the axes in key order, so that the plan lists points as their keys sort into sweeps, whatever the order in the
+/// config; an axis that doesn't exist beside the values chosen so far isn't walked.
+class Expansion {
+ public:
+  Expansion(const WorkloadDescriptor& workload, const Sweep& sweep, const std::string& device)
+      : workload_(workload), sweep_(sweep), device_(device), side_(side_of_device(device)), specs_(axes_of(workload)) {}
+
+  std::vector<Point> run() {
+    walk(0);
+    return std::move(points_);
   }
-  std::vector<Point> points;
-  std::set<std::string> keys;
-  std::vector<size_t> position(lists.size(), 0);
-  for (bool done = false; !done;) {
-    Point point = make_point(workload, combination, device);
-    if (keys.insert(point.key()).second) points.push_back(std::move(point));
-    size_t axis = lists.size();
-    for (done = true; done && axis > 0;) {
-      --axis;
-      position[axis] = (position[axis] + 1) % lists[axis]->size();
-      combination[axis].second = (*lists[axis])[position[axis]];
-      done = position[axis] == 0;
+
+ private:
+  void walk(size_t axis) {
+    if (axis == specs_.size()) return points_.push_back(make_point(workload_, chosen_, device_));
+    const AxisSpec& spec = specs_[axis];
+    if (spec.name == "device" || !axis_exists(spec, chosen_, side_)) return walk(axis + 1);
+    const std::vector<AxisValue>* values = find_values(sweep_, spec.name);
+    for (const AxisValue& value : values ? *values : std::vector<AxisValue>{spec.fallback}) {
+      chosen_.emplace_back(spec.name, value);
+      walk(axis + 1);
+      chosen_.pop_back();
     }
   }
-  return points;
+
+  const WorkloadDescriptor& workload_;
+  const Sweep& sweep_;
+  const std::string& device_;
+  const Side side_;
+  const std::vector<AxisSpec> specs_;
+  AxisValues chosen_;
+  std::vector<Point> points_;
+};
+
+}  // namespace
+
+std::vector<Point> expand_sweep(const WorkloadDescriptor& workload, const Sweep& sweep, const std::string& device) {
+  const auto& sides = workload.sides;
+  if (std::find(sides.begin(), sides.end(), side_of_device(device)) == sides.end()) return {};
+  return Expansion(workload, sweep, device).run();
 }
 
 int64_t tensor_bytes_of(const Workload& workload) {

@@ -15,6 +15,9 @@ std::vector<AxisValue> parse_axis_values(const AxisSpec& spec, const Json& json)
 /// @throws UsageError (without place) when `sweep` gives an axis that none of its points can have.
 void refuse_useless_axes(const WorkloadDescriptor& workload, const Sweep& sweep);
 
+/// Whether an axis exists on this side beside the axes before it.
+bool axis_exists(const AxisSpec& axis, const AxisValues& before, Side side);
+
 /// How many combinations the lists of a sweep have, at most 2^62.
 int64_t combination_count(const Sweep& sweep);
 
