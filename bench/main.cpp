@@ -23,6 +23,7 @@ int run_program(int argc, char** argv) {
                   .err = std::cerr,
                   .catalog = workload_catalog(),
                   .executable = executable_path(),
+                  .arguments = std::vector<std::string>(argv, argv + argc),
                   .out_is_terminal = out_is_terminal,
                   .err_is_terminal = is_terminal(STDERR_FILENO),
                   .color = wants_color(out_is_terminal),

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/train/workload.h"
@@ -20,6 +21,7 @@ struct Program {
   std::ostream& err;
   const WorkloadCatalog& catalog;
   std::string executable;  ///< absolute path of this program, to start workers with
+  std::vector<std::string> arguments;  ///< as it was called, for the record of a run
   bool quiet = false;      ///< --quiet
   bool out_is_terminal = false, err_is_terminal = false;
   bool color = false;  ///< terminal and no NO_COLOR

@@ -59,6 +59,7 @@ void occupy_closed_descriptors() {
 int prepared_stdout() {
   occupy_closed_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write(), as a full disk is
   return STDOUT_FILENO;
 }
 

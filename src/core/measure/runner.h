@@ -1,8 +1,9 @@
 // Runner: measures one point in this process, and the whole plan over worker processes.
 //
-// run_plan (parent) forks and executes `dlbench worker` once per process of the plan; each worker measures every point
-// in a seeded random order and streams rows back; a worker that dies or hangs costs its point, not the run. The result
-// file is rewritten atomically after every point.
+// run_plan (parent) forks and executes `dlbench worker` once per process of the plan and tells it point by point, in a
+// seeded random order, what to measure; a worker that dies or hangs costs its point, not the run. After every point the
+// answer is appended to FILE.journal and the result file is rewritten atomically (at most once a second); --resume
+// reads both, so that not even a killed parent loses a finished point.
 #pragma once
 
 #include <atomic>
@@ -28,14 +29,16 @@ PointMeasurement measure_point(const PlannedPoint& point, const Config& config, 
                                Device& device, int process);
 
 struct RunOptions {
-  std::string output;      ///< path or "-"
-  std::string executable;  ///< to start workers with
-  std::string gbench_out;  ///< Google Benchmark's own JSON, "" for none
+  std::string output;                     ///< path or "-"
+  std::string executable;                 ///< started as `executable worker`
+  std::string gbench_out;                 ///< Google Benchmark's own JSON, "" for none
+  std::vector<std::string> command_line;  ///< recorded
   bool resume = false;
   const std::atomic<int>* signal = nullptr;  ///< set to SIGINT / SIGTERM by the handler
 };
 
-/// The finished (or interrupted: partial) result; already on disk.
+/// The finished (or interrupted: partial) result; already on disk. An existing output file is moved to FILE.previous.
+/// @throws UsageError when the output can't be written or what is there can't be resumed; Error when the disk is full.
 Result run_plan(const Plan& plan, const WorkloadCatalog& catalog, Registry& registry, const RunOptions& options,
                 Observer& observer);
 

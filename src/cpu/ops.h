@@ -1,0 +1,83 @@
+// The arithmetic of ops.h on the CPU. Twin: src/gpu/ops.h.
+//
+// Each group of ops is in the file of its name; the loops themselves are in the tables of kernels.h and gemm_kernels.h.
+// Promises: work that is too small to be worth a hand-over to other threads runs on the calling one; which elements a
+// thread computes depends on sizes only, and sums are added in an order that depends on sizes only.
+#pragma once
+
+#include <memory>
+
+#include "core/base/usable_cpus.h"
+#include "core/device/device.h"
+#include "cpu/blas.h"
+#include "cpu/gemm_plan.h"
+#include "cpu/kernels.h"
+#include "cpu/parallel.h"
+
+namespace dlbench::cpu {
+
+/// Where it stops paying to stay in the caches and to hand work over.
+struct CpuThresholds {
+  int64_t last_level_cache_bytes = int64_t{32} << 20;
+  /// Bytes that a thread moves in about the time of one hand-over.
+  int64_t parallel_grain_bytes = int64_t{16} << 10;
+};
+
+class CpuOps final : public Ops {
+ public:
+  /// @param allocations  counter that every allocation for workspaces is added to
+  CpuOps(Team& team, const Blas& blas, const CpuThresholds& thresholds, int64_t& allocations);
+  ~CpuOps() override;
+
+  Support supports(Op op, Precision precision) const override;
+  void noop() override;
+  void fill_normal(const FillSpec& spec, void* x) override;
+  void copy(const VectorSpec& spec, const void* x, void* y) override;
+  void convert(const ConvertSpec& spec, const void* x, void* y) override;
+  void triad(const VectorSpec& spec, float a, const void* x, const void* y, void* z) override;
+  void axpy(const VectorSpec& spec, float a, const void* x, void* y) override;
+  void bias(const MatrixSpec& spec, const void* x, const void* bias, void* y) override;
+  void relu_forward(const VectorSpec& spec, const void* x, void* y) override;
+  void relu_backward(const VectorSpec& spec, const void* dy, const void* y, void* dx) override;
+  void gelu_forward(const VectorSpec& spec, const void* x, void* y) override;
+  void gelu_backward(const VectorSpec& spec, const void* dy, const void* x, void* dx) override;
+  void reduce(const ReduceSpec& spec, const void* x, void* y) override;
+  void dot(const VectorSpec& spec, const void* x, const void* y, void* out) override;
+  void gemv(const GemvSpec& spec, const void* a, const void* x, void* y) override;
+  void gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c,
+            void* pre_activation) override;
+  Support supports_fma_unit(FmaUnit unit, Precision precision) const override;
+  double fma_peak_flops(const FmaPeakSpec& spec) const override;
+  int64_t fma_peak_outputs(const FmaPeakSpec& spec) const override;
+  void fma_peak(const FmaPeakSpec& spec, void* out) override;
+
+  /// Bytes copied by all threads; the copies of the device use it too.
+  void copy_bytes(const void* from, void* to, int64_t bytes);
+
+  /// How gemm does this spec, "" before its first call: for tests and micro benchmarks.
+  std::string describe_gemm(const GemmSpec& spec) const;
+  /// Fixes how a spec is done instead of measuring: for tests.
+  void set_gemm_plan(const GemmSpec& spec, const GemmPlan& plan);
+
+ private:
+  const VectorKernels& kernels(Op op, Precision precision) const;
+  int64_t grain(int64_t bytes_per_item) const;
+  bool streams(int64_t bytes) const { return bytes > thresholds_.last_level_cache_bytes; }
+  /// At least `bytes` of scratch memory that later calls of the same size find again.
+  void* scratch(int64_t bytes);
+  void columns_of_parts(const ReduceSpec& spec, char* parts, int64_t pieces, int64_t columns);
+
+  Team& team_;
+  const Blas& blas_;
+  CpuThresholds thresholds_;
+  int64_t& allocations_;
+  const IsaKernels& isa_;
+  std::unique_ptr<std::byte[]> scratch_;
+  int64_t scratch_bytes_ = 0;
+  std::unique_ptr<GemmEngine> gemm_;
+};
+
+/// What every op does before anything else. @throws UnsupportedError with the reason of `supports`
+void require_support(const Support& support, Op op, Precision precision);
+
+}  // namespace dlbench::cpu
