@@ -1,10 +1,10 @@
 # Run by cpack: copies the shared libraries that the program and its backends need beside them, with their licences.
-# Set by the caller: program, objects, libdir, docdir.
+# Set by the caller: program, objects, openblas, libdir, docdir.
 set(prefix $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX})
 
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${program}
-  LIBRARIES ${objects}
+  LIBRARIES ${objects} ${openblas}  # the CPU backend opens OpenBLAS at run time
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|util|resolv|mvec)\\.so" "^lib(stdc\\+\\+|gcc_s)\\.so" "^libdlbench_"
@@ -14,12 +14,12 @@ if(missing)
   message(FATAL_ERROR "the package would lack: ${missing}")
 endif()
 
-foreach(library IN LISTS found)
-  get_filename_component(soname ${library} NAME)
+# bundle(<file> <name by which it is looked for>)
+function(bundle library soname)
   get_filename_component(real ${library} REALPATH)
+  get_filename_component(real_name ${real} NAME)
   message(STATUS "Bundling: ${soname}")
   file(COPY ${real} DESTINATION ${prefix}/${libdir})
-  get_filename_component(real_name ${real} NAME)
   if(NOT real_name STREQUAL soname)
     file(RENAME ${prefix}/${libdir}/${real_name} ${prefix}/${libdir}/${soname})
   endif()
@@ -32,4 +32,10 @@ foreach(library IN LISTS found)
       configure_file(/usr/share/doc/${package}/copyright ${prefix}/${docdir}/third_party/${package}-copyright COPYONLY)
     endif()
   endif()
+endfunction()
+
+foreach(library IN LISTS found)
+  get_filename_component(soname ${library} NAME)
+  bundle(${library} ${soname})
 endforeach()
+bundle(${openblas} libopenblas.so.0)

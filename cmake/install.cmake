@@ -70,6 +70,7 @@ endforeach()
 file(GENERATE OUTPUT ${bundle_script} CONTENT "
 set(program \"$<TARGET_FILE:dlbench>\")
 set(objects \"${bundle_objects}\")
+set(openblas \"${OPENBLAS_LIBRARY}\")
 set(libdir \"${DLBENCH_LIBDIR}\")
 set(docdir \"${CMAKE_INSTALL_DOCDIR}\")
 include(\"${CMAKE_CURRENT_LIST_DIR}/bundle_libraries.cmake\")
