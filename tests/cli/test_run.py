@@ -95,12 +95,12 @@ class Broken(CliTest):
                 self.assertTrue(row["reason"], row)
 
     def test_a_hanging_point_is_a_timeout(self):
-        self.write("c.json", config(measure={"processes": 1, "point_timeout_seconds": 0.5}, meta={"hang_seconds": 30},
+        self.write("c.json", config(measure={"processes": 1, "point_timeout_seconds": 0.05}, meta={"hang_seconds": 0.02},
                                     sweeps=[{"workload": "gemm", "batch": 16}], devices=["meta:cpu"]))
         self.dlbench("run", "c.json", "-o", "out.json", code=5)
         [row] = self.read_json("out.json")["points"]
         self.assertEqual(row["status"], "timeout")
-        self.assertIn("0.5", row["reason"])
+        self.assertIn("0.05 s", row["reason"])
 
     def test_a_lost_device(self):
         self.write("c.json", config(measure={"processes": 1}, meta={"fail_after_ops": 20}, devices=["meta:cpu"]))
@@ -112,7 +112,7 @@ class Interrupted(CliTest):
     """A run whose points hang is stopped from outside."""
 
     def start(self):
-        self.write("c.json", config(measure={"processes": 2, "point_timeout_seconds": 60}, meta={"hang_seconds": 0.2}))
+        self.write("c.json", config(measure={"processes": 2, "point_timeout_seconds": 60}, meta={"hang_seconds": 0.005}))
         process = subprocess.Popen([PROGRAM, "run", "c.json", "-o", "out.json"], cwd=self.folder, env=self.environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
@@ -140,7 +140,7 @@ class Interrupted(CliTest):
     def test_ctrl_c_keeps_what_was_measured_and_resume_finishes_it(self):
         self.stop(signal.SIGINT, 130)
         before = {(row["key"], row["process"]): row["wall_seconds"] for row in self.read_json("out.json")["timings"]}
-        self.write("c.json", config(measure={"processes": 2, "point_timeout_seconds": 60}, meta={"hang_seconds": 0.2}))
+        self.write("c.json", config(measure={"processes": 2, "point_timeout_seconds": 60}, meta={"hang_seconds": 0.005}))
         self.dlbench("run", "c.json", "-o", "out.json", "--resume")
         result = self.read_json("out.json")
         self.assertFalse(result["partial"])
