@@ -16,11 +16,13 @@ ONE_SIDED = {
     "src/cpu/peak_kernels": "one-thread loops of fma_peak, compiled once per instruction set",
     "src/cpu/gemm_plan": "how a product is cut over threads; cuBLASLt has heuristics of its own",
     "src/gpu/launch": "kernel launches have no counterpart: on the CPU a loop is called",
+    "src/gpu/absence": "a CPU is always there; a GPU has five ways not to be",
+    "src/gpu/nvml": "clocks and power of a GPU come from its management library; those of the CPU belong to the environment record",
     "src/gpu/check": "CUDA reports errors as status codes; the CPU's libraries don't",
 }
 
 CPU_SUFFIXES = {".cpp", ".h"}
-GPU_SUFFIXES = {".cu", ".cuh", ".h"}
+GPU_SUFFIXES = {".cu", ".cuh", ".cpp", ".h"}
 
 
 def stem(name):

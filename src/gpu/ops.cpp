@@ -1,4 +1,4 @@
-// What the files of GpuOps share: construction and what the hardware supports.
+// What the files of GpuOps share: construction and what the hardware supports. Twin of the contract: src/cpu/ops.h.
 #include "gpu/ops.h"
 
 #include <fmt/format.h>
