@@ -92,6 +92,9 @@ double relative_tolerance(const OutputTolerance& t) {
   const PrecisionInfo& precision = info(t.precision);
   double u = precision.unit_roundoff;
   if (t.op_class == OpClass::reduction) {
+    // A compute type narrower than the storage type rounds both factors of every product first: 2 u of the product,
+    // where factors that are already narrow have none.
+    if (precision.matrix_only) u *= 2;
     u += unit_roundoff(precision.accumulate) * std::sqrt(static_cast<double>(std::max<int64_t>(t.reduction_length, 1)));
   } else if (precision.matrix_only) {
     u = unit_roundoff(precision.storage);  // such a precision exists in matrix products only
