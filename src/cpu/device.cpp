@@ -106,6 +106,7 @@ CpuDevice::CpuDevice(const DeviceOptions& options) {
                     cpus.quota_cpus ? fmt::format("{:.2f}", *cpus.quota_cpus) : "none", cpus.count));
   }
   info_ = describe_cpu(blas, options.threads);
+  memory_at_start_ = available_memory();
   floating_point_state_ = enable_flush_to_zero();
   team_ = std::make_unique<Team>(info_.threads, cpus.affinity);
   CpuThresholds thresholds;
@@ -122,19 +123,21 @@ CpuDevice::CpuDevice(const DeviceOptions& options) {
 CpuDevice::~CpuDevice() {
   ops_.reset();
   team_.reset();
-  for (const auto& [pointer, bytes] : mapped_) munmap(pointer, bytes);
+  for (const auto& [pointer, given] : given_) release(pointer, given);
   restore_floating_point_state(floating_point_state_);
 }
 
 void* CpuDevice::allocate(size_t bytes) {
   // Linux promises more memory than there is and ends the process when it is used: so ask first.
-  const int64_t available = free_memory();
+  const int64_t available = std::min(free_memory(), available_memory());
   if (bytes > static_cast<size_t>(available)) throw_out_of_memory(bytes, available);
   ++allocations_;
   if (bytes < kLargeBytes || DLB_ADDRESS_SANITIZER) {
     void* pointer =
         std::aligned_alloc(kAlignment, (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment);
     if (pointer == nullptr) throw_out_of_memory(bytes, available);
+    given_[pointer] = {static_cast<int64_t>(bytes), false};
+    given_bytes_ += static_cast<int64_t>(bytes);
     return pointer;
   }
   // One huge page more, so that the memory begins at one; what is left over at both ends goes back.
@@ -148,7 +151,8 @@ void* CpuDevice::allocate(size_t bytes) {
   if (tail > 0) munmap(reinterpret_cast<void*>(aligned + size), tail);
   void* pointer = reinterpret_cast<void*>(aligned);
   madvise(pointer, size, MADV_HUGEPAGE);  // refused by kernels without huge pages; small ones are right too
-  mapped_[pointer] = size;
+  given_[pointer] = {static_cast<int64_t>(size), true};
+  given_bytes_ += static_cast<int64_t>(size);
   char* bytes_of = static_cast<char*>(pointer);
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   team_->parallel_for(static_cast<int64_t>(size), 1, static_cast<int64_t>(kHugePage), [&](int64_t from, int64_t to) {
@@ -158,10 +162,18 @@ void* CpuDevice::allocate(size_t bytes) {
 }
 
 void CpuDevice::deallocate(void* pointer) noexcept {
-  const auto found = mapped_.find(pointer);
-  if (found == mapped_.end()) return std::free(pointer);
-  munmap(pointer, found->second);
-  mapped_.erase(found);
+  const auto found = given_.find(pointer);
+  if (found == given_.end()) return;
+  given_bytes_ -= found->second.bytes;
+  release(pointer, found->second);
+  given_.erase(found);
+}
+
+void CpuDevice::release(void* pointer, const Given& given) {
+  if (given.mapped)
+    munmap(pointer, static_cast<size_t>(given.bytes));
+  else
+    std::free(pointer);
 }
 
 // Host memory is device memory; there is no link that pinning could help.
@@ -171,8 +183,10 @@ void* CpuDevice::allocate_host(size_t bytes, HostMemory) {
 void CpuDevice::deallocate_host(void* pointer, HostMemory) noexcept {
   deallocate(pointer);
 }
+// What there was at the start, less what is given out: with other programs' memory it would move by itself. `allocate`
+// looks at what there really is.
 int64_t CpuDevice::free_memory() const {
-  return available_memory();
+  return std::max<int64_t>(0, memory_at_start_ - given_bytes_);
 }
 
 void CpuDevice::copy_to_device(void* device, const void* host, size_t bytes) {
@@ -196,7 +210,7 @@ Support CpuDevice::supports_graphs() const {
 }
 
 std::unique_ptr<Graph> CpuDevice::capture(const std::function<void(Ops&)>&) {
-  throw UnsupportedError("cpu: " + supports_graphs().reason);
+  return nullptr;
 }
 
 Telemetry CpuDevice::telemetry() {

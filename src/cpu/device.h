@@ -6,7 +6,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "core/device/device.h"
@@ -51,7 +50,13 @@ class CpuDevice final : public Device {
   int64_t allocations_ = 0;
   DeviceInfo info_;
   SteadyClock clock_;
-  std::unordered_map<void*, size_t> mapped_;  ///< sizes of what came from mmap
+  struct Given {
+    int64_t bytes;
+    bool mapped;  ///< from mmap, else from the C library
+  };
+  static void release(void* pointer, const Given& given);
+  std::unordered_map<void*, Given> given_;
+  int64_t given_bytes_ = 0, memory_at_start_ = 0;
   std::unique_ptr<Team> team_;
   std::unique_ptr<CpuOps> ops_;
 };

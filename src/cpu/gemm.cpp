@@ -56,11 +56,11 @@ char* c_of(const GemmCall& call, int64_t matrix, int64_t row, int64_t column) {
   return static_cast<char*>(call.c) +
          (matrix * call.spec.stride_c + row * call.spec.ldc + column) * element_bytes(call.spec);
 }
-/// The values before activation are dense: [batch, m, n].
+/// The values before activation lie like C.
 char* pre_of(const GemmCall& call, int64_t matrix, int64_t row, int64_t column) {
   if (call.pre_activation == nullptr) return nullptr;
   return static_cast<char*>(call.pre_activation) +
-         ((matrix * call.spec.m + row) * call.spec.n + column) * element_bytes(call.spec);
+         (matrix * call.spec.stride_c + row * call.spec.ldc + column) * element_bytes(call.spec);
 }
 const char* bias_of(const GemmCall& call, int64_t column) {
   return call.spec.epilogue == Epilogue::none ? nullptr
@@ -95,7 +95,7 @@ void finish_fp64(const GemmCall& call, const GemmUnit& u) {
 void GemmEngine::finish(const GemmCall& call, const GemmUnit& u, const float* sums, int64_t sums_stride) {
   kernels_.epilogue[element_index(storage_of(call.spec.precision))](
       sums, sums_stride, u.rows, u.columns, tile_epilogue(call.spec.epilogue), bias_of(call, u.column),
-      pre_of(call, u.matrix, u.row, u.column), c_of(call, u.matrix, u.row, u.column), call.spec.ldc, call.spec.n);
+      pre_of(call, u.matrix, u.row, u.column), c_of(call, u.matrix, u.row, u.column), call.spec.ldc, call.spec.ldc);
 }
 
 void GemmEngine::unit_from_panels(const GemmCall& call, const GemmPlan& plan, const GemmUnit& u, Workspace& w) {
