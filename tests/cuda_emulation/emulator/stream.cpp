@@ -5,6 +5,16 @@
 #include "cuda_emulation/emulator/memory.h"
 
 namespace dlbench::cuda_emulation {
+namespace {
+
+struct OpenMemory {
+  OpenMemory() { DeviceMemory::instance().open(); }
+  ~OpenMemory() { DeviceMemory::instance().close(); }
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+};
+
+}  // namespace
 
 Streams& Streams::instance() {
   static Streams* streams = new Streams;  // never destroyed, like the device memory
@@ -51,16 +61,19 @@ void Streams::record(CUstream_st* stream, const std::shared_ptr<Recording>& reco
 }
 
 void Streams::run_until(CUstream_st* stream, uint64_t ticket) {
+  const OpenMemory open;  // once for all of it: protecting pages costs time
   while (!stream->queue.empty() && stream->queue.front().ticket <= ticket) run_front(stream);
 }
 
 bool Streams::run_one(CUstream_st* stream) {
   if (stream->queue.empty()) return false;
+  const OpenMemory open;
   run_front(stream);
   return true;
 }
 
 void Streams::run_everything() {
+  const OpenMemory open;
   run_all(&legacy_);
   for (const auto& stream : streams_) run_all(stream.get());
 }
@@ -75,13 +88,10 @@ void Streams::run_front(CUstream_st* stream) {
   } else if (stream->blocking) {
     run_until(&legacy_, command.ticket);
   }
-  DeviceMemory& memory = DeviceMemory::instance();
-  memory.open();
   const Command* outer = std::exchange(running_, &command);
   command.run();
-  memory.check_slack(command.what);
+  DeviceMemory::instance().check_slack(command.what);
   running_ = outer;
-  memory.close();
   ++commands_run_;
 }
 
