@@ -108,21 +108,46 @@ void BlockRunner::run_block() {
   reset_shared();
   threads_.assign(count_, Thread{});
   started_ = ended_ = 0;
+  const unsigned warps = (count_ + kWarpLanes - 1) / kWarpLanes;
+  const auto for_each_warp = [&](auto visit) {
+    for (unsigned w = 0; w < warps; ++w) visit((order_ == ThreadOrder::forward ? w : warps - 1 - w) * kWarpLanes);
+  };
+  for_each_warp([&](unsigned first) {
+    start_warp(first);
+    finish_warp_calls(first);
+  });
   while (ended_ < count_) {
-    while (started_ < count_) {
-      if (idle_.empty()) idle_.push_back(new Worker(*this));
-      Worker* worker = idle_.back();
-      idle_.pop_back();
-      worker->resume();
-    }
-    if (ended_ == count_) break;
-    resolve();
-    for (const unsigned index : std::exchange(released_, {})) {
-      threads_[index].state = State::running;
-      threads_[index].worker->resume();
-    }
+    resolve_barrier();
+    for_each_warp([&](unsigned first) {
+      resume_released(first);
+      finish_warp_calls(first);
+    });
   }
   check_shared();
+}
+
+void BlockRunner::start_warp(unsigned first) {
+  start_limit_ = order_ == ThreadOrder::forward ? std::min(first + kWarpLanes, count_) : count_ - first;
+  while (started_ < start_limit_) {
+    if (idle_.empty()) idle_.push_back(new Worker(*this));
+    Worker* worker = idle_.back();
+    idle_.pop_back();
+    worker->resume();
+  }
+}
+
+void BlockRunner::finish_warp_calls(unsigned first) {
+  while (resolve_warp(first)) resume_released(first);
+}
+
+void BlockRunner::resume_released(unsigned first) {
+  const unsigned end = std::min(first + kWarpLanes, count_);
+  for (unsigned i = first; i < end; ++i) {
+    Thread& t = threads_[order_ == ThreadOrder::forward ? i : end - 1 - (i - first)];
+    if (t.state != State::released) continue;
+    t.state = State::running;
+    t.worker->resume();
+  }
 }
 
 // On a fibre: plain calls, one thread after another. A thread that waits leaves this loop's fibre in the middle.
@@ -136,7 +161,7 @@ void BlockRunner::run_started_threads() {
 }
 
 bool BlockRunner::take_next_thread() {
-  if (started_ == count_) return false;
+  if (started_ == start_limit_) return false;
   const unsigned index = order_ == ThreadOrder::forward ? started_ : count_ - 1 - started_;
   ++started_;
   threads_[index].state = State::running;
@@ -181,22 +206,14 @@ uint64_t BlockRunner::warp_collective(WarpOp op, uint32_t mask, uint64_t value, 
   return threads_[current_].result;
 }
 
-// Every thread waits or has ended: warps first, then the block.
-void BlockRunner::resolve() {
-  bool progress = false;
-  for (unsigned first = 0; first < count_; first += kWarpLanes) progress |= resolve_warp(first);
-  if (!progress) resolve_barrier();
-}
-
+// Every thread of the warp waits or has ended; false when none waits for others of the warp.
 bool BlockRunner::resolve_warp(unsigned first) {
   bool progress = false;
   const unsigned end = std::min(first + kWarpLanes, count_);
-  uint32_t done = 0;
   for (unsigned i = first; i < end; ++i) {
-    if (threads_[i].state != State::at_warp_op || (done >> (i - first) & 1)) continue;
+    if (threads_[i].state != State::at_warp_op) continue;
     check_warp_group(first, i);
     release_warp_group(first, threads_[i].mask);
-    done |= threads_[i].mask;
     progress = true;
   }
   return progress;
@@ -264,7 +281,7 @@ void BlockRunner::release_warp_group(unsigned first, uint32_t mask) {
         t.result = all;
         break;
     }
-    released_.push_back(first + lane);
+    t.state = State::released;
   }
 }
 
@@ -300,8 +317,7 @@ void BlockRunner::resolve_barrier() {
         threads_[i].result = sum != 0;
         break;
     }
-    const unsigned index = order_ == ThreadOrder::forward ? i : count_ - 1 - i;
-    released_.push_back(index);
+    threads_[i].state = State::released;
   }
 }
 

@@ -58,7 +58,7 @@ class BlockRunner {
 
  private:
   friend class Worker;
-  enum class State : uint8_t { not_started, running, at_barrier, at_warp_op, ended };
+  enum class State : uint8_t { not_started, running, at_barrier, at_warp_op, released, ended };
   struct Thread {
     State state = State::not_started;
     Worker* worker = nullptr;
@@ -81,7 +81,9 @@ class BlockRunner {
   bool take_next_thread();
   void enter(unsigned index);
   void wait();
-  void resolve();
+  void start_warp(unsigned first);
+  void finish_warp_calls(unsigned first);
+  void resume_released(unsigned first);
   bool resolve_warp(unsigned first);
   void release_warp_group(unsigned first, uint32_t mask);
   void check_warp_group(unsigned first, unsigned waiting);
@@ -95,9 +97,8 @@ class BlockRunner {
   ThreadOrder order_;
   std::vector<Thread> threads_;
   std::vector<Worker*> idle_;
-  std::vector<unsigned> released_;
   Worker* worker_ = nullptr;  ///< runs now
-  unsigned current_ = 0, started_ = 0, ended_ = 0, count_ = 0;
+  unsigned current_ = 0, started_ = 0, start_limit_ = 0, ended_ = 0, count_ = 0;
   std::unique_ptr<uint8_t[]> static_arena_, dynamic_arena_;
   std::vector<SharedArray> arrays_;
 };

@@ -14,10 +14,11 @@
 namespace dlbench::cuda_emulation {
 namespace {
 
-constexpr size_t kAlignment = 256;        // CUDA C++ Programming Guide, "Device Memory Accesses"
-constexpr uint8_t kSlackByte = 0xC5;      // between an allocation and the ends of its pages
-constexpr uint8_t kFreshByte = 0xFF;      // an all-ones float of any width is NaN
-constexpr size_t kFilledBytes = 1 << 20;  // of larger allocations the beginning and the end: touching pages costs time
+constexpr size_t kAlignment = 256;    // CUDA C++ Programming Guide, "Device Memory Accesses"
+constexpr uint8_t kSlackByte = 0xC5;  // between an allocation and the ends of its pages
+constexpr uint8_t kFreshByte = 0xFF;  // an all-ones float of any width is NaN
+constexpr size_t kFilledBytes =
+    256 << 10;  // of larger allocations the beginning and the end: touching pages costs time
 constexpr size_t kFreedKept = 256;
 constexpr size_t kDefaultTotalBytes = size_t{2} << 30;
 

@@ -4,7 +4,7 @@
 // Promises: an allocation ends at the end of its pages (up to its alignment of 256 bytes), with a page that is never
 // accessible on either side; the bytes between the allocation and its page ends hold a pattern that is checked after
 // every command (with AddressSanitizer they are poisoned instead). Fresh memory is filled with 0xFF, NaN in every float
-// type (of allocations above 1 MiB, the beginning and the end). Freed memory stays inaccessible until many later
+// type (of allocations above 256 KiB, the beginning and the end). Freed memory stays inaccessible until many later
 // allocations.
 #pragma once
 

@@ -23,8 +23,8 @@ State& state() {
   return *state;
 }
 
-// Of the emulated device: every precision of cuBLASLt, and few multiprocessors so that grids stay small.
-constexpr int kMajor = 9, kMinor = 0, kMultiprocessors = 4, kL2Bytes = 1 << 20;
+// Of the emulated device: every precision of cuBLASLt, and one multiprocessor so that grids stay small.
+constexpr int kMajor = 9, kMinor = 0, kMultiprocessors = 1, kL2Bytes = 1 << 20;
 
 }  // namespace
 
