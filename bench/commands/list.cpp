@@ -35,6 +35,16 @@ Listing collect(const Program& program, const std::string& what) {
   return listing;
 }
 
+/// The `summary` of a config, or why it can't be read.
+std::string summary_of(const ConfigFile& config) {
+  try {
+    const Json json = read_json_file(config.path.string(), JsonComments::kAllow);
+    return json.is_object() ? json.value("summary", "") : "not a config";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 std::string allowed_values(const AxisSpec& axis) {
   if (!axis.words.empty()) return fmt::format("{}", fmt::join(axis.words, ", "));
   if (axis.kind == AxisKind::word) return "a name";
@@ -100,7 +110,7 @@ void print_listing(std::ostream& out, const Listing& listing, const std::string&
   if (asked(what, "configs")) {
     out << "Configs\n";
     for (const ConfigFile& config : listing.configs)
-      out << fmt::format("  {:<12} {}\n", config.name, config.path.string());
+      out << fmt::format("  {:<12} {}\n  {:<12} {}\n", config.name, summary_of(config), "", config.path.string());
   }
   if (asked(what, "precisions")) {
     out << "Precisions: storage / compute / accumulate\n";
@@ -163,7 +173,8 @@ Json listing_json(const Listing& listing, const std::string& what) {
   if (asked(what, "configs")) {
     json["configs"] = Json::array();
     for (const ConfigFile& config : listing.configs)
-      json["configs"].push_back(Json{{"name", config.name}, {"path", config.path.string()}});
+      json["configs"].push_back(
+          Json{{"name", config.name}, {"summary", summary_of(config)}, {"path", config.path.string()}});
   }
   if (asked(what, "precisions")) {
     json["precisions"] = Json::array();
