@@ -18,8 +18,11 @@ template <typename Unit>
 void run(int64_t rounds, float one_value, float* out) {
   typename Unit::Value x[kChains];
   const typename Unit::Value one = Unit::splat(one_value);
+  // Chains that start from the same known value are equal in every round, and the compiler keeps only one of them: each
+  // start is read anew from where the compiler can't see.
+  volatile float start = 0.0f;
 #pragma GCC unroll 12
-  for (int c = 0; c < kChains; ++c) x[c] = Unit::splat(0.0f);
+  for (int c = 0; c < kChains; ++c) x[c] = Unit::splat(start);
   for (int64_t r = 0; r < rounds; ++r) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) x[c] = Unit::fma(x[c], one);
