@@ -54,8 +54,9 @@ struct PlanDevice {
   std::string absence;  ///< "" when it is there
   DeviceInfo info;
   std::unique_ptr<Device> device;
-  int64_t most_threads = 0;  ///< that a point may ask for; 0: any
-  int64_t all_threads = 1;   ///< what threads=all means
+  std::map<int64_t, std::unique_ptr<Device>> with_threads;  ///< the same with fewer threads
+  int64_t most_threads = 0;                                 ///< that a point may ask for; 0: any
+  int64_t all_threads = 1;                                  ///< what threads=all means
 };
 
 class Planner {
@@ -131,6 +132,14 @@ class Planner {
     if (entry.info.kind == "reference") entry.all_threads = 1;
   }
 
+  /// A peak of one thread is another amount of work than that of all.
+  Device& with_threads(PlanDevice& on, int64_t threads) {
+    if (threads == on.info.threads) return *on.device;
+    std::unique_ptr<Device>& device = on.with_threads[threads];
+    if (!device) device = registry_.create(on.id, {.threads = static_cast<int>(threads)});
+    return *device;
+  }
+
   void add(Point point, PlanDevice& on) {
     for (auto& [axis, value] : point.axes) {
       if (axis == "device") value = on.id;
@@ -174,12 +183,14 @@ class Planner {
     if (planned.support.level == SupportLevel::no) {
       return refuse(planned, Status::unsupported, planned.support.reason);
     }
-    if (const std::optional<Cost> cost = workload.device_cost(*on.device)) planned.work.cost = *cost;
     const AxisValue* threads = planned.point.find("threads");
     if (threads && on.most_threads > 0 && std::get<int64_t>(*threads) > on.most_threads) {
       return refuse(planned, Status::unsupported,
                     fmt::format("threads={} is more than the {} that {} can use here", to_string(*threads),
                                 on.most_threads, on.id));
+    }
+    if (const std::optional<Cost> cost = workload.device_cost(*on.device)) {
+      planned.work.cost = threads ? *workload.device_cost(with_threads(on, std::get<int64_t>(*threads))) : *cost;
     }
     const AxisValue* launch = planned.point.find("launch");
     if (launch && to_string(*launch) == "graph") {
