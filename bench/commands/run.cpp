@@ -8,8 +8,8 @@
 
 #include "commands/measure_options.h"
 #include "commands/progress.h"
-#include "core/analysis/statistics.h"
 #include "core/measure/runner.h"
+#include "core/report/report.h"
 #include "core/result/result_io.h"
 
 namespace dlbench {
@@ -78,19 +78,6 @@ void say_what_is_left(Program& program, const Result& result, const std::string&
                              output);
 }
 
-void print_summary(Program& program, const Result& result) {
-  for (const PointRow& row : result.points) {
-    std::vector<double> medians;
-    for (const TimingRow& timing : result.timings) {
-      if (timing.key == row.key) medians.push_back(median(timing.wall_seconds));
-    }
-    program.out << (row.status == Status::ok && !medians.empty()
-                        ? fmt::format("{}: {:.4g} s per step in {} processes\n", row.key, median(medians),
-                                      medians.size())
-                        : fmt::format("{}: {}: {}\n", row.key, to_string(row.status), row.reason));
-  }
-}
-
 ExitCode run(Program& program, const RunArguments& arguments) {
   if (!arguments.json.empty() && arguments.json != "-") {
     throw UsageError(
@@ -120,7 +107,7 @@ ExitCode run(Program& program, const RunArguments& arguments) {
   if (arguments.json == "-") {
     program.out << result_text(result);
   } else {
-    print_summary(program, result);
+    program.out << render_console(analyze(result), {.width = program.width, .color = program.color});
   }
   if (!program.quiet) program.err << fmt::format("dlbench: result written to {}\n", options.output);
   say_what_is_left(program, result, options.output);

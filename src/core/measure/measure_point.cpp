@@ -39,10 +39,11 @@ constexpr double kEnergyWindowSeconds = 2;  // METHODS: energy counters update e
 class PointRun {
  public:
   PointRun(const PlannedPoint& planned, const Config& config, const WorkloadCatalog& catalog, Device& device,
-           int process)
+           int process, const ProbeFunction& probe)
       : planned_(planned),
         config_(config),
         device_(device),
+        probe_(probe),
         steady_(dynamic_cast<SteadyClock*>(&device.clock()) != nullptr) {
     result_.row = planned_row(planned, catalog);
     result_.timing.key = planned.key;
@@ -168,14 +169,17 @@ class PointRun {
           static_cast<int>(std::clamp(std::min(left, kBlockSeconds) / std::max(estimate_, 1e-9), 1.0, 1000.0));
       const std::vector<double> timings = take_block(std::min(rule.next_look(taken) - taken, room));
       const ProbeValues after = probe();
-      if (!probes_agree(before, after) && row.repeated_blocks < kMaxRepeatedBlocks) {
+      const double spent = now() - start;
+      // Repeated while repetitions and budget last; what is kept at the end is labelled `unknown`, not thrown away.
+      const bool may_repeat = row.repeated_blocks < kMaxRepeatedBlocks && spent < config_.measure.point_budget_seconds;
+      if (may_repeat && !probes_agree(before, after)) {
         ++row.repeated_blocks;
         row.device_seconds.resize(row.device_seconds.empty() ? 0 : row.wall_seconds.size());
       } else {
         keep_block(timings, before, after);
       }
       before = after;
-      decision = rule.decide(row.wall_seconds, now() - start, config_.measure.point_budget_seconds);
+      decision = rule.decide(row.wall_seconds, spent, config_.measure.point_budget_seconds);
     } while (!decision.stop);
     row.stop_reason = decision.reason;
     row.half_width_relative = decision.half_width_relative;
@@ -214,6 +218,7 @@ class PointRun {
   }
 
   ProbeValues probe() {
+    if (probe_) return probe_();
     if (!steady_) return {};
     wait_until_idle(kIdleLimitSeconds);
     return run_probes(cpus_);
@@ -265,6 +270,7 @@ class PointRun {
   const PlannedPoint& planned_;
   const Config& config_;
   Device& device_;
+  const ProbeFunction& probe_;
   const bool steady_;  ///< real hardware: probes and counters of the system mean something
   const WorkloadDescriptor* descriptor_ = nullptr;
   std::unique_ptr<Workload> workload_;
@@ -278,8 +284,8 @@ class PointRun {
 }  // namespace
 
 PointMeasurement measure_point(const PlannedPoint& point, const Config& config, const WorkloadCatalog& catalog,
-                               Device& device, int process) {
-  return PointRun(point, config, catalog, device, process).run();
+                               Device& device, int process, const ProbeFunction& probe) {
+  return PointRun(point, config, catalog, device, process, probe).run();
 }
 
 }  // namespace dlbench

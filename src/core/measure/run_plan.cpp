@@ -79,7 +79,9 @@ class PlanRun {
   Result run() {
     open_file();
     observer_.on_plan(plan_);
-    for (const std::string& advice : environment_advice(result_.environment)) warn(advice);
+    if (measures_hardware()) {
+      for (const std::string& advice : environment_advice(result_.environment)) warn(advice);
+    }
     started_ = steady_seconds();
     for (int process = 0; process < plan_.config.measure.processes && !stopping(); ++process) run_process(process);
     finish();
@@ -134,6 +136,11 @@ class PlanRun {
     result_.run["finished_utc"] = utc_now();
     file_.finish(result_);
     if (!options_.gbench_out.empty()) write_google_benchmark_json(result_, options_.gbench_out);
+  }
+
+  bool measures_hardware() const {
+    return std::any_of(result_.points.begin(), result_.points.end(),
+                       [](const PointRow& row) { return row.status == Status::skipped && row.device_kind != "meta"; });
   }
 
   /// Whether a point that could be measured lacks a process.
@@ -218,10 +225,10 @@ class PlanRun {
     const HostCounters counters = read_host_counters();
     failed_starts_ = 0;
     for (size_t i = 0; i < order.size() && !stopping(); ++i) {
+      if (!is_open(order[i])) continue;
       if (i == 0) controls("start");
-      if (i == order.size() / 2 && order.size() > 2) controls("middle");
-      if (stopping()) break;
-      if (is_open(order[i])) measure(plan_.points[order[i]]);
+      if (i == order.size() / 2 && i > 0) controls("middle");
+      if (!stopping()) measure(plan_.points[order[i]]);
     }
     if (worker_ && !interrupted()) controls("end");
     end_worker();

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/measure/observer.h"
+#include "core/measure/probes.h"
 #include "core/plan/plan.h"
 #include "core/result/result.h"
 
@@ -24,9 +25,12 @@ struct PointMeasurement {
   TimingRow timing;
 };
 
+using ProbeFunction = std::function<ProbeValues()>;
+
 /// set up -> verify -> warm up -> timings until the stopping rule says so. Never throws for what a point can do wrong.
+/// @param probe empty: the placement probes on hardware, none on a virtual clock; tests bring their own.
 PointMeasurement measure_point(const PlannedPoint& point, const Config& config, const WorkloadCatalog& catalog,
-                               Device& device, int process);
+                               Device& device, int process, const ProbeFunction& probe = {});
 
 struct RunOptions {
   std::string output;                     ///< path or "-"

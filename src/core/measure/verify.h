@@ -45,7 +45,7 @@ struct Verification {
 };
 
 /// Allocates and initialises the workload's buffers on the device, runs one step and keeps the verified buffers (a
-/// sample of each that is larger than 64 MiB); then does the same on `reference` and compares. Guard zones around every
+/// sample of each that is larger than 32 MiB); then does the same on `reference` and compares. Guard zones around every
 /// buffer of the device must be intact and its inputs unchanged. Both sets of buffers never exist at the same time.
 /// @throws what the device throws (OutOfMemoryError, UnsupportedError, DeviceLostError).
 Verification verify(Workload& workload, Device& device, uint64_t seed, double reference_flop_cap);

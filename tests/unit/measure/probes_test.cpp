@@ -1,0 +1,81 @@
+#include "core/measure/probes.h"
+
+#include <gmock/gmock.h>
+
+#include "core/base/usable_cpus.h"
+
+namespace dlbench {
+namespace {
+
+using testing::ElementsAre;
+
+ProbedBlock steady(double ping_pong, double fma) {
+  return {{ping_pong, fma}, {ping_pong * 1.03, fma * 0.98}};
+}
+
+TEST(GapThresholds, OneClusterHasNone) {
+  EXPECT_TRUE(gap_thresholds(std::vector<double>{50, 52, 49, 55, 59, 51}).empty());
+  EXPECT_TRUE(gap_thresholds(std::vector<double>{}).empty());
+}
+
+TEST(GapThresholds, SplitsWhereNeighboursAreFarApart) {
+  const auto thresholds = gap_thresholds(std::vector<double>{320, 50, 59, 349, 49, 317});
+  ASSERT_EQ(thresholds.size(), 1u);
+  EXPECT_NEAR(thresholds[0], std::sqrt(59.0 * 317.0), 1e-9);
+}
+
+TEST(GapThresholds, AFewOutliersAreNoCluster) {
+  std::vector<double> values(99, 50.0);
+  values.push_back(5000);
+  EXPECT_TRUE(gap_thresholds(values).empty());
+  // Between two clusters an outlier moves nothing: the threshold is drawn between the clusters.
+  std::vector<double> two(50, 50.0);
+  two.insert(two.end(), 50, 400.0);
+  two.push_back(130);
+  ASSERT_EQ(gap_thresholds(two).size(), 1u);
+  EXPECT_NEAR(gap_thresholds(two)[0], std::sqrt(50.0 * 400.0), 1e-9);
+}
+
+TEST(Placements, NamesTheClustersOfTheRun) {
+  const std::vector<ProbedBlock> blocks = {steady(54e-9, 4e10), steady(330e-9, 4e10), steady(51e-9, 4.1e10),
+                                           steady(340e-9, 3.9e10), steady(52e-9, 2e10)};
+  const Placements placements = label_placements(blocks);
+  EXPECT_THAT(placements.label, ElementsAre("near", "far", "near", "far", "starved"));
+  EXPECT_GT(*placements.ping_pong_threshold_seconds, 60e-9);
+  EXPECT_LT(*placements.ping_pong_threshold_seconds, 320e-9);
+  EXPECT_GT(*placements.fma_threshold_flop_per_s, 2e10);
+}
+
+TEST(Placements, KnowsNoConstantsOfAMachine) {
+  const Placements placements = label_placements(std::vector<ProbedBlock>{steady(330e-9, 1e9), steady(340e-9, 1e9)});
+  EXPECT_THAT(placements.label, ElementsAre("near", "near"));
+  EXPECT_FALSE(placements.ping_pong_threshold_seconds);
+}
+
+TEST(Placements, IsUnknownWhenTheMachineChangedInBetween) {
+  std::vector<ProbedBlock> blocks = {steady(54e-9, 4e10), steady(330e-9, 4e10)};
+  blocks.push_back({{54e-9, 4e10}, {330e-9, 4e10}});
+  EXPECT_EQ(label_placements(blocks).label[2], "unknown");
+}
+
+TEST(Placements, SingleCpuAndNoProbes) {
+  EXPECT_THAT(label_placements(std::vector<ProbedBlock>{steady(0, 2e10), {}}).label, ElementsAre("single", "unknown"));
+}
+
+TEST(Probes, AgreeWithinAState) {
+  EXPECT_TRUE(probes_agree({50e-9, 4e10}, {58e-9, 3.8e10}));
+  EXPECT_FALSE(probes_agree({50e-9, 4e10}, {330e-9, 4e10}));
+  EXPECT_FALSE(probes_agree({50e-9, 4e10}, {50e-9, 2e10}));
+  EXPECT_TRUE(probes_agree({}, {}));
+}
+
+TEST(Probes, GiveValuesHere) {
+  const std::vector<int> cpus = usable_cpus().affinity;
+  const ProbeValues values = run_probes(cpus);
+  EXPECT_GT(values.fma_flop_per_s, 0);
+  EXPECT_EQ(values.ping_pong_seconds > 0, cpus.size() > 1);
+  EXPECT_EQ(run_probes(std::span(cpus).first(1)).ping_pong_seconds, 0);
+}
+
+}  // namespace
+}  // namespace dlbench
