@@ -103,7 +103,7 @@ void GemmEngine::unit_from_panels(const GemmCall& call, const GemmPlan& plan, co
   const Layout layout(s);
   const int type = element_index(storage_of(s.precision));
   const int64_t e = element_bytes(s), tile_rows = kernels_.tile_rows, tile_columns = kernels_.tile_columns;
-  const bool in_place = s.precision == Precision::fp32, direct = plan.loops == GemmLoops::direct;
+  const bool in_place = s.precision == Precision::fp32, direct = plan.loops != GemmLoops::packed;
   float* sums = in_place ? reinterpret_cast<float*>(c_of(call, u.matrix, u.row, u.column)) : w.sums;
   const int64_t sums_stride = in_place ? s.ldc : u.columns;
   const char* a = a_of(call, u.matrix, u.row);
@@ -112,8 +112,10 @@ void GemmEngine::unit_from_panels(const GemmCall& call, const GemmPlan& plan, co
     kernels_.widen[type](c_of(call, u.matrix, u.row, u.column), s.ldc, u.rows, u.columns, sums, sums_stride);
   }
   // With few rows a tile of B is as wide as the registers allow; its ragged end is packed and padded.
-  const int64_t width =
-      direct && u.rows <= tile_rows ? kernels_.narrow_columns(static_cast<int>(u.rows)) : tile_columns;
+  const int64_t step = plan.loops == GemmLoops::outer ? 2 : tile_rows;
+  const int64_t width = direct && (u.rows <= tile_rows || step == 2)
+                            ? kernels_.narrow_columns(static_cast<int>(std::min(step, u.rows)))
+                            : tile_columns;
   const int64_t wide_end = direct && width != tile_columns ? u.columns / width * width : 0;
   const int64_t ragged = direct ? wide_end + (u.columns - wide_end) / tile_columns * tile_columns : 0;
 
@@ -127,32 +129,49 @@ void GemmEngine::unit_from_panels(const GemmCall& call, const GemmPlan& plan, co
     } else if (ragged < u.columns) {
       kernels_.pack_b[type](b_rows + ragged * e, layout.b_depth, layout.b_column, depth, u.columns - ragged, w.b);
     }
+    const auto compute = [&](int64_t i, int64_t j, int64_t columns, bool wide) {
+      TileArgs t;
+      t.rows = static_cast<int>(std::min(step, u.rows - i));
+      t.columns = columns;
+      t.depth = depth;
+      t.a = w.a + i / tile_rows * tile_rows * depth + i % tile_rows;
+      t.a_stride = tile_rows;
+      const bool lies = direct && j < ragged;
+      t.b = lies ? reinterpret_cast<const float*>(b_rows) + j : w.b + (direct ? 0 : j * depth);
+      t.b_stride = lies ? s.ldb : tile_columns;
+      t.c = sums + i * sums_stride + j;
+      t.c_stride = sums_stride;
+      t.alpha = s.alpha;
+      t.beta = p == 0 ? s.beta : 1.0f;
+      if (wide)
+        kernels_.narrow_tile(t);
+      else
+        kernels_.tile(t);
+      if (last && needs_finish(call)) {
+        finish(call, {u.matrix, u.row + i, t.rows, u.column + j, columns}, t.c, sums_stride);
+      }
+    };
+    const auto row_of_tiles = [&](int64_t i) {
+      // A single row at the end has a wider tile of its own, which needn't fit: it goes in tiles of the common width.
+      const int64_t end = u.rows - i < step && u.rows > 1 ? 0 : wide_end;
+      for (int64_t j = 0; j < u.columns;) {
+        const bool wide = j < end;
+        const int64_t limit = j < wide_end ? wide_end : u.columns;
+        const int64_t columns = wide ? width : std::min(tile_columns, limit - j);
+        compute(i, j, columns, wide);
+        j += columns;
+      }
+    };
+    if (plan.loops == GemmLoops::outer) {
+      for (int64_t i = 0; i < u.rows; i += step) row_of_tiles(i);
+      continue;
+    }
     for (int64_t cache_row = 0; cache_row < u.rows; cache_row += kCacheRows) {
       const int64_t cache_end = std::min(u.rows, cache_row + kCacheRows);
       for (int64_t j = 0; j < u.columns;) {
         const bool wide = j < wide_end;
         const int64_t columns = wide ? width : std::min(tile_columns, u.columns - j);
-        const bool lies = direct && j < ragged;
-        for (int64_t i = cache_row; i < cache_end; i += tile_rows) {
-          TileArgs t;
-          t.rows = static_cast<int>(std::min(tile_rows, u.rows - i));
-          t.columns = columns;
-          t.depth = depth;
-          t.a = w.a + i * depth;
-          t.a_stride = tile_rows;
-          t.b = lies ? reinterpret_cast<const float*>(b_rows) + j : w.b + (direct ? 0 : j * depth);
-          t.b_stride = lies ? s.ldb : tile_columns;
-          t.c = sums + i * sums_stride + j;
-          t.c_stride = sums_stride;
-          t.alpha = s.alpha;
-          t.beta = p == 0 ? s.beta : 1.0f;
-          if (wide)
-            kernels_.narrow_tile(t);
-          else
-            kernels_.tile(t);
-          if (last && needs_finish(call))
-            finish(call, {u.matrix, u.row + i, t.rows, u.column + j, columns}, t.c, sums_stride);
-        }
+        for (int64_t i = cache_row; i < cache_end; i += tile_rows) compute(i, j, columns, wide);
         j += columns;
       }
     }
@@ -190,6 +209,7 @@ void GemmEngine::execute_unit(const GemmCall& call, const GemmPlan& plan, const 
   switch (plan.loops) {
     case GemmLoops::packed:
     case GemmLoops::direct:
+    case GemmLoops::outer:
       return unit_from_panels(call, plan, unit, workspace);
     case GemmLoops::dot:
       return unit_from_dots(call, unit, workspace);

@@ -99,36 +99,14 @@ DLB_ALWAYS_INLINE float widened(T x) {
   return to_float(x);
 }
 
-template <typename T>
-void pack_a(const void* a_void, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* out) {
-  const T* a = static_cast<const T*>(a_void);
-  for (int64_t r = 0; r < rows; r += kTileRows) {
-    const int64_t count = rows - r < kTileRows ? rows - r : kTileRows;
-    const T* panel = a + r * row_stride;
-    if (row_stride == 1) {
-      for (int64_t p = 0; p < depth; ++p) {
-        for (int64_t i = 0; i < count; ++i) out[p * kTileRows + i] = widened(panel[p * depth_stride + i]);
-      }
-    } else {
-      for (int64_t i = 0; i < count; ++i) {
-        const T* row = panel + i * row_stride;
-        if (depth_stride == 1) {
-          for (int64_t p = 0; p < depth; ++p) out[p * kTileRows + i] = widened(row[p]);
-        } else {
-          for (int64_t p = 0; p < depth; ++p) out[p * kTileRows + i] = widened(row[p * depth_stride]);
-        }
-      }
-    }
-    out += kTileRows * depth;
-  }
-}
-
-/// Columns of B that are contiguous along the depth: a block of kLanes columns x kLanes depths is transposed at a time.
-template <typename T>
+/// Lines that are contiguous along the depth are packed a block of `kLines` lines x kLanes depths at a time: transposed
+/// in registers, stored kLanes wide every kStride floats. With kStride < kLanes a store ends in the place of the next
+/// one, which follows and overwrites it.
+template <typename T, int kLines, int kStride>
 DLB_ALWAYS_INLINE void transpose_block(const T* b, int64_t column_stride, float* out) {
   Vector row[kLanes];
 #pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) row[i] = load(b + i * column_stride);
+  for (int i = 0; i < kLanes; ++i) row[i] = i < kLines ? load(b + i * column_stride) : Vector{};
 #pragma GCC unroll 4
   for (int step = 1; step < kLanes; step *= 2) {
     // Swap the off-diagonal step x step blocks of every 2*step x 2*step block.
@@ -148,7 +126,43 @@ DLB_ALWAYS_INLINE void transpose_block(const T* b, int64_t column_stride, float*
     }
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) store(out + i * kTileColumns, row[i]);
+  for (int i = 0; i < kLanes; ++i) store(out + i * kStride, row[i]);
+}
+
+template <typename T>
+void pack_a(const void* a_void, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* out) {
+  const T* a = static_cast<const T*>(a_void);
+  for (int64_t r = 0; r < rows; r += kTileRows) {
+    const int64_t count = rows - r < kTileRows ? rows - r : kTileRows;
+    const T* panel = a + r * row_stride;
+    if (row_stride == 1) {
+      for (int64_t p = 0; p < depth; ++p) {
+        for (int64_t i = 0; i < count; ++i) out[p * kTileRows + i] = widened(panel[p * depth_stride + i]);
+      }
+    } else if (depth_stride == 1 && count == kTileRows) {
+      constexpr int kLines = kTileRows < kLanes ? kTileRows : kLanes;
+      int64_t p = 0;
+      for (; p + kLanes <= depth; p += kLanes) {
+        transpose_block<T, kLines, kTileRows>(panel + p, row_stride, out + p * kTileRows);
+        for (int64_t i = kLines; i < kTileRows; ++i) {
+          for (int64_t l = 0; l < kLanes; ++l) out[(p + l) * kTileRows + i] = widened(panel[i * row_stride + p + l]);
+        }
+      }
+      for (; p < depth; ++p) {
+        for (int64_t i = 0; i < kTileRows; ++i) out[p * kTileRows + i] = widened(panel[i * row_stride + p]);
+      }
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        const T* row = panel + i * row_stride;
+        if (depth_stride == 1) {
+          for (int64_t p = 0; p < depth; ++p) out[p * kTileRows + i] = widened(row[p]);
+        } else {
+          for (int64_t p = 0; p < depth; ++p) out[p * kTileRows + i] = widened(row[p * depth_stride]);
+        }
+      }
+    }
+    out += kTileRows * depth;
+  }
 }
 
 template <typename T>
@@ -168,7 +182,8 @@ void pack_b(const void* b_void, int64_t depth_stride, int64_t column_stride, int
       int64_t p = 0;
       for (; p + kLanes <= depth; p += kLanes) {
         for (int v = 0; v < kTileVectors; ++v) {
-          transpose_block(panel + v * kLanes * column_stride + p, column_stride, out + p * kTileColumns + v * kLanes);
+          transpose_block<T, kLanes, kTileColumns>(panel + v * kLanes * column_stride + p, column_stride,
+                                                   out + p * kTileColumns + v * kLanes);
         }
       }
       for (; p < depth; ++p) {

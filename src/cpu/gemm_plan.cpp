@@ -21,6 +21,11 @@ constexpr double kAssumedFlopPerSecond = 5e10;
 constexpr int64_t kSmallMatrixLimit = 1000000;
 constexpr int64_t kMaxUnitRows = 1024, kMaxUnitColumns = 1024;
 
+/// From here on a product is tried in few ways, once each: every trial takes milliseconds.
+constexpr double kLargeFlops = 5e8;
+/// Floats that the last store into a packed panel may reach beyond it.
+constexpr int64_t kStoreSlack = 16;
+
 int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -40,6 +45,8 @@ std::string_view to_string(GemmLoops loops) {
       return "packed";
     case GemmLoops::direct:
       return "direct";
+    case GemmLoops::outer:
+      return "outer";
     case GemmLoops::dot:
       return "dot";
     case GemmLoops::blas:
@@ -77,8 +84,10 @@ std::vector<GemmPlan> gemm_candidates(const GemmSpec& s, int threads, int tile_r
   };
   // Enough units for every thread; a batch of matrices brings its own.
   const int64_t wanted = s.batch >= threads ? 1 : threads;
-  const auto split = [](int64_t n, int64_t parts, int64_t multiple, int64_t largest) {
-    return std::min(round_up(parts_of(n, parts), multiple), largest);
+  // As many parts as there are threads, or a multiple of it where a part would be too large.
+  const auto split = [wanted](int64_t extent, int64_t multiple, int64_t largest) {
+    const int64_t parts = wanted * parts_of(parts_of(extent, wanted), largest);
+    return round_up(parts_of(extent, std::max<int64_t>(parts, 1)), multiple);
   };
   if (s.precision == Precision::fp64) {
     add(GemmLoops::blas, s.m, round_up(parts_of(s.n, wanted), 8), s.k);
@@ -87,14 +96,27 @@ std::vector<GemmPlan> gemm_candidates(const GemmSpec& s, int threads, int tile_r
     return list;
   }
   const bool fp32 = s.precision == Precision::fp32;
-  const int64_t rows = split(s.m, wanted, tile_rows, kMaxUnitRows),
-                columns = split(s.n, wanted, tile_columns, kMaxUnitColumns);
+  const int64_t rows = split(s.m, tile_rows, kMaxUnitRows), columns = split(s.n, tile_columns, kMaxUnitColumns);
   const int64_t all_rows = std::min(s.m, kMaxUnitRows), all_columns = std::min(s.n, kMaxUnitColumns);
+  const auto flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
+                     static_cast<double>(s.batch);
+  if (fp32 && flops > kLargeFlops) {
+    if (s.batch == 1) add(GemmLoops::blas_threads, s.m, s.n, s.k);
+    add(GemmLoops::packed, all_rows, columns, 256);
+    add(GemmLoops::packed, rows, all_columns, 256);
+    add(GemmLoops::blas, s.m, round_up(parts_of(s.n, wanted), 16), s.k);
+    add(GemmLoops::blas, round_up(parts_of(s.m, wanted), 16), s.n, s.k);
+    return list;
+  }
   for (const int64_t depth : {256, 512}) {
     add(GemmLoops::packed, all_rows, columns, depth);
     add(GemmLoops::packed, rows, all_columns, depth);
   }
   if (fp32 && s.trans_b == Transpose::no) {
+    if (s.k <= 32) {
+      add(GemmLoops::outer, rows, s.n, s.k);
+      add(GemmLoops::outer, all_rows, columns, s.k);
+    }
     add(GemmLoops::direct, all_rows, columns, s.k);
     add(GemmLoops::direct, rows, all_columns, s.k);
     add(GemmLoops::direct, all_rows, columns, 256);
@@ -151,7 +173,7 @@ void GemmEngine::reserve(const GemmSpec& s, const GemmPlan& p) {
                 columns = round_up(p.unit_columns, kernels_.tile_columns);
   for (Workspace& w : workspaces_) {
     if (p.loops != GemmLoops::dot) {
-      grow(w.a, w.a_floats, static_cast<size_t>(rows * p.depth));
+      grow(w.a, w.a_floats, static_cast<size_t>(rows * p.depth + kStoreSlack));
       grow(w.b, w.b_floats,
            static_cast<size_t>((p.loops == GemmLoops::packed ? columns : kernels_.tile_columns) * p.depth));
     }
@@ -164,7 +186,8 @@ GemmPlan GemmEngine::tune(const GemmCall& call, const std::vector<GemmPlan>& can
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
                        static_cast<double>(s.batch);
   const double expected = flops / (kAssumedFlopPerSecond * team_.threads());
-  if (candidates.size() == 1 || expected * 4 > kTuningSeconds) return candidates.front();
+  if (candidates.size() == 1 || expected > kTuningSeconds) return candidates.front();
+  const bool once = flops > kLargeFlops;
   // C of our own: with beta != 0 a trial would change the result.
   const size_t bytes =
       static_cast<size_t>(((s.batch - 1) * s.stride_c + (s.m - 1) * s.ldc + s.n)) * size_of(storage_of(s.precision));
@@ -186,7 +209,7 @@ GemmPlan GemmEngine::tune(const GemmCall& call, const std::vector<GemmPlan>& can
       execute(trial, plan);
       const double end = seconds_now();
       // The first run pays for pages and caches, unless it is hopeless already.
-      if (repeat > 0 || end - start > best_seconds * 3) fastest = std::min(fastest, end - start);
+      if (once || repeat > 0 || end - start > best_seconds * 3) fastest = std::min(fastest, end - start);
       if (fastest < 1e29 && (end > share_end || fastest > best_seconds * 3)) break;
     }
     if (fastest < best_seconds * (best_seconds < 1e29 ? kTieMargin : 1.0)) best_seconds = fastest, best = plan;

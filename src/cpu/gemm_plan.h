@@ -25,6 +25,7 @@ namespace dlbench::cpu {
 enum class GemmLoops : uint8_t {
   packed,        ///< A and B packed in panels
   direct,        ///< A packed, rows of B read where they lie: fp32, B not transposed
+  outer,         ///< as direct, two rows of C at a time from end to end: for short sums, which only write
   dot,           ///< dot products of rows of A and rows of B, nothing packed: A not transposed, B transposed
   blas,          ///< one-thread OpenBLAS call per unit
   blas_threads,  ///< OpenBLAS with its own threads, the team asleep

@@ -215,26 +215,9 @@ T* out(void* p) {
   return static_cast<T*>(p);
 }
 
-void copy(const void* x, void* y, int64_t bytes, bool stream) {
-  const char* from = in<char>(x);
-  char* to = out<char>(y);
-  if (!stream || !aligned_to_line(to)) {
-    struct Line {
-      float value[16];
-    };
-    int64_t i = 0;
-    for (; i + 64 <= bytes; i += 64) {
-      Line line;
-      std::memcpy(&line, from + i, 64);
-      std::memcpy(to + i, &line, 64);
-    }
-    std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
-    return;
-  }
-  const int64_t whole = bytes / 64 * 64;
-  stream_bytes(from, to, whole);
-  end_stream();
-  std::memcpy(to + whole, from + whole, static_cast<size_t>(bytes - whole));
+void copy(const void* x, void* y, int64_t bytes) {
+  // The C library's copy chooses its loads and stores by processor and size already, stores past the caches included.
+  std::memcpy(y, x, static_cast<size_t>(bytes));
 }
 
 template <typename T>
@@ -252,8 +235,8 @@ void bias(const void* x, const void* b, void* y, int64_t rows, int64_t columns, 
   }
 }
 template <typename T>
-void relu_forward(const void* x, void* y, int64_t n, bool stream) {
-  map<T>(n, out<T>(y), stream, ReluForward{}, in<T>(x));
+void relu_forward(const void* x, void* y, int64_t n) {
+  map<T>(n, out<T>(y), false, ReluForward{}, in<T>(x));
 }
 template <typename T>
 void relu_backward(const void* dy, const void* y, void* dx, int64_t n, bool stream) {
@@ -469,7 +452,7 @@ void convert(const void* x, void* y, int64_t n) {
   const From* from = in<From>(x);
   To* to = out<To>(y);
   if constexpr (std::is_same_v<From, To>) {
-    copy(x, y, n * static_cast<int64_t>(sizeof(From)), false);
+    copy(x, y, n * static_cast<int64_t>(sizeof(From)));
   } else if constexpr (std::is_same_v<From, double>) {
     for (int64_t i = 0; i < n; ++i) {
       if constexpr (std::is_same_v<To, float>)
