@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/base/cpu_caches.h"
 #include "core/base/error.h"
 #include "core/base/memory_limit.h"
 #include "core/base/usable_cpus.h"
@@ -49,14 +50,6 @@ std::string cpu_model() {
   return "CPU";
 }
 
-int64_t last_level_cache_bytes() {
-  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    const long bytes = sysconf(level);
-    if (bytes > 0) return bytes;
-  }
-  return CpuThresholds{}.last_level_cache_bytes;
-}
-
 int64_t available_memory() {
   const int64_t available = meminfo_bytes("MemAvailable");
   const auto left = cgroup_memory().left_bytes;
@@ -91,7 +84,9 @@ DeviceInfo describe_cpu(const Blas& blas, int threads) {
   info.facts["openblas_threading"] = threading_name(blas.facts.parallel);
   info.facts["openblas_library"] = blas.facts.library;
   info.facts["denormals"] = "flushed to zero";
-  info.facts["last_level_cache_bytes"] = std::to_string(last_level_cache_bytes());
+  info.last_level_cache_bytes = last_level_cache_bytes().value_or(0);
+  if (info.last_level_cache_bytes > 0)
+    info.facts["last_level_cache_bytes"] = std::to_string(info.last_level_cache_bytes);
   return info;
 }
 
@@ -110,7 +105,7 @@ CpuDevice::CpuDevice(const DeviceOptions& options) {
   floating_point_state_ = enable_flush_to_zero();
   team_ = std::make_unique<Team>(info_.threads, cpus.affinity);
   CpuThresholds thresholds;
-  thresholds.last_level_cache_bytes = last_level_cache_bytes();
+  thresholds.last_level_cache_bytes = last_level_cache_bytes().value_or(thresholds.last_level_cache_bytes);
   ops_ = std::make_unique<CpuOps>(*team_, blas, thresholds, allocations_);
   // Wakes every worker once, so that the record can say how many of them the system let us pin.
   for (int i = 0; i < 1000 && team_->pinned_workers() < team_->threads() - 1; ++i) {
