@@ -74,6 +74,7 @@ DeviceInfo describe_device(int index, const cudaDeviceProp& properties) {
   info.emulated = true;
 #endif
   info.facts["compute_capability"] = fmt::format("{}.{}", properties.major, properties.minor);
+  info.last_level_cache_bytes = properties.l2CacheSize;
   info.facts["l2_bytes"] = fmt::format("{}", properties.l2CacheSize);
   return info;
 }
