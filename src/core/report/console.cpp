@@ -58,16 +58,19 @@ std::vector<size_t> fit(const Table& table, const std::vector<size_t>& shown, si
     size_t widest = columns_of(table.columns[c]);
     for (const auto& row : table.rows) widest = std::max(widest, columns_of(row[c]));
     widths.push_back(widest);
-    least.push_back(table.right_aligned[c] ? widest : least_width(table, c));
+    least.push_back(least_width(table, c));
   }
   const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1)); };
-  while (total() > width) {
-    size_t widest = widths.size();
-    for (size_t i = 0; i < widths.size(); ++i) {
-      if (widths[i] > least[i] && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+  for (const bool numbers : {false, true}) {  // columns of numbers are broken only when text can't give way any more
+    while (total() > width) {
+      size_t widest = widths.size();
+      for (size_t i = 0; i < widths.size(); ++i) {
+        const bool may = widths[i] > least[i] && (numbers || !table.right_aligned[shown[i]]);
+        if (may && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+      }
+      if (widest == widths.size()) break;
+      --widths[widest];
     }
-    if (widest == widths.size()) break;
-    --widths[widest];
   }
   return widths;
 }

@@ -21,7 +21,7 @@ class Row {
     line_ += (first_ ? "" : ",") + quote(text);
     first_ = false;
   }
-  void add(double value) { add(fmt::format("{}", value)); }
+  void add(double value) { add(fmt::format("{:.9g}", value)); }
   void add(const std::optional<double>& value) { value ? add(*value) : add(std::string()); }
   void add(int64_t value) { add(std::to_string(value)); }
   std::string end() const { return line_ + "\r\n"; }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/analysis/roofline.h"
 #include "core/base/units.h"
 
 namespace dlbench {
@@ -34,6 +35,21 @@ std::string x_text(double factor) {
 std::string speedup_text(const Estimate& e) {
   return e.low && e.high ? fmt::format("{} [{}, {}]", x_text(e.value), x_text(*e.low), x_text(*e.high))
                          : x_text(e.value);
+}
+
+/// A column with one value in all rows (of several) is told once, in the title.
+void tell_once(Table& table, const std::string& column) {
+  const auto at = std::find(table.columns.begin(), table.columns.end(), column);
+  if (at == table.columns.end() || table.rows.size() < 2) return;
+  const auto c = at - table.columns.begin();
+  const std::string value = table.rows.front()[static_cast<size_t>(c)];
+  for (const auto& row : table.rows) {
+    if (row[static_cast<size_t>(c)] != value || value.empty()) return;
+  }
+  table.title += (table.title.empty() ? "" : ", ") + column + " " + value;
+  table.columns.erase(at);
+  table.right_aligned.erase(table.right_aligned.begin() + c);
+  for (auto& row : table.rows) row.erase(row.begin() + c);
 }
 
 // Where the GPU wins --------------------------------------------------------------------------------------------------
@@ -66,8 +82,11 @@ Sentences::Line nothing_to_compare(const Analysis& analysis) {
 void add_verdicts(Document& document, const Analysis& analysis) {
   document.push_back(Heading{"Where the GPU wins"});
   Sentences sentences;
-  for (const Crossover& c : analysis.crossovers) {
-    if (c.verdict != "too_few_points") sentences.lines.push_back(crossover_line(c));
+  for (const bool system : {false, true}) {  // what measures the machine itself comes after the work
+    for (const Crossover& c : analysis.crossovers) {
+      if (c.verdict != "too_few_points" && is_system_workload(c.workload) == system)
+        sentences.lines.push_back(crossover_line(c));
+    }
   }
   if (analysis.pairs.empty()) sentences.lines.push_back(nothing_to_compare(analysis));
   if (sentences.lines.empty())
@@ -118,6 +137,7 @@ void add_peaks(Document& document, const Analysis& analysis) {
                           peak.placement, peak_value(peak),
                           short_name(peak.source, {"device=" + peak.device, "precision=" + peak.precision})});
   }
+  tell_once(table, "placement");
   document.push_back(std::move(table));
 }
 
@@ -168,7 +188,6 @@ std::vector<std::string> point_cells(const AnalyzedPoint& p, std::vector<std::st
   std::vector<std::string> flags = p.flags;
   if (!p.roofline_placement.empty()) flags.push_back("roofline of " + p.roofline_placement);
   return {name.empty() ? "-" : name,
-          device_text(*p.row),
           si(p.seconds->value, "s"),
           half_width_text(p),
           throughput_text(p),
@@ -182,24 +201,26 @@ std::vector<std::string> point_cells(const AnalyzedPoint& p, std::vector<std::st
 
 void add_points(Document& document, const Analysis& analysis) {
   std::vector<std::string> order;
-  std::map<std::string, std::vector<const AnalyzedPoint*>> by_workload;
+  std::map<std::string, std::vector<const AnalyzedPoint*>> groups;
   for (const AnalyzedPoint& point : analysis.points) {
     if (point.status != Status::ok || !point.seconds) continue;
-    auto& group = by_workload[point.row->workload];
-    if (group.empty()) order.push_back(point.row->workload);
+    const std::string name = point.row->workload + " on " + device_text(*point.row);
+    auto& group = groups[name];
+    if (group.empty()) order.push_back(name);
     group.push_back(&point);
   }
   if (order.empty()) return;
   document.push_back(Heading{"Points"});
-  for (const std::string& workload : order) {
-    const auto& points = by_workload[workload];
+  for (const std::string& name : order) {
+    const auto& points = groups[name];
     const std::vector<std::string> constant = constant_segments(points);
-    Table table{workload + (constant.empty() ? "" : ": " + join(constant, " ")),
-                {"point", "device", "time", "interval", "throughput", "compute", "memory", "of roofline", "bound by",
-                 "placement", "flags"},
-                {false, false, true, true, true, true, true, true, false, false, false},
-                {}};
+    Table table{
+        name + (constant.empty() ? "" : ": " + join(constant, " ")),
+        {"point", "time", "interval", "throughput", "compute", "memory", "roofline", "bound by", "placement", "flags"},
+        {false, true, true, true, true, true, true, false, false, false},
+        {}};
     for (const AnalyzedPoint* p : points) table.rows.push_back(point_cells(*p, constant));
+    tell_once(table, "placement");
     document.push_back(std::move(table));
   }
 }
@@ -244,6 +265,7 @@ void add_scaling(Document& document, const Analysis& analysis) {
                             x_text(s.speedup[i]), percent(s.efficiency[i]), s.placement});
     }
   }
+  tell_once(table, "placement");
   document.push_back(std::move(table));
 }
 
@@ -271,6 +293,7 @@ void add_pairs(Document& document, const Analysis& analysis) {
                           with_half_width(pair.gpu_seconds, si(pair.gpu_seconds.value, "s")),
                           speedup_text(pair.speedup), pair.placement});
   }
+  tell_once(table, "placement");
   document.push_back(std::move(table));
 }
 
@@ -296,6 +319,7 @@ void add_crossovers(Document& document, const Analysis& analysis) {
                           variant_text(c.gpu_device, c.gpu_variant), c.verdict + (c.suspect ? " (suspect)" : ""),
                           brackets, estimates, c.placement});
   }
+  tell_once(table, "placement");
   document.push_back(std::move(table));
 }
 
@@ -319,6 +343,7 @@ void add_statuses(Document& document, const Analysis& analysis) {
     const std::string more = keys.size() > 1 ? fmt::format(" and {} more", keys.size() - 1) : "";
     table.rows.push_back({group.first, std::to_string(keys.size()), group.second, keys.front() + more});
   }
+  tell_once(table, "placement");
   document.push_back(std::move(table));
 }
 

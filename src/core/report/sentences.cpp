@@ -130,17 +130,23 @@ std::string machine_line(const Json& environment) {
 
 std::string verdict_sentence(const Crossover& c) {
   const auto over = [&c] { return fmt::format("{} {}", c.sweep_axis, range(c, 0, c.batch.size() - 1)); };
+  const auto decided = [&c] {  // from the first batch that has a winner to the last
+    const auto has_winner = [](Winner w) { return w != Winner::tie; };
+    const auto first = std::find_if(c.winner.begin(), c.winner.end(), has_winner) - c.winner.begin();
+    const auto last = c.winner.rend() - std::find_if(c.winner.rbegin(), c.winner.rend(), has_winner) - 1;
+    return fmt::format("{} {}", c.sweep_axis, range(c, static_cast<size_t>(first), static_cast<size_t>(last)));
+  };
   if (c.verdict == "too_few_points")
     return fmt::format("measured at {} {} only: too few points for a crossover", c.sweep_axis,
                        c.batch.empty() ? "none" : range(c, 0, 0));
   if (c.verdict == "tie") return fmt::format("no winner at {}: every interval of the speedup includes 1", over());
   if (c.verdict == "gpu_always") {
-    return fmt::format("{} wins at every {} where one side wins ({}), {} faster{}", name_of(Winner::gpu, c),
-                       c.sweep_axis, over(), speedups(c, Winner::gpu), ties(c));
+    return fmt::format("{} wins at {}, {} faster{}", name_of(Winner::gpu, c), decided(), speedups(c, Winner::gpu),
+                       ties(c));
   }
   if (c.verdict == "gpu_never") {
-    return fmt::format("{} wins at every {} where one side wins ({}), {} faster than {}{}", name_of(Winner::cpu, c),
-                       c.sweep_axis, over(), speedups(c, Winner::cpu), name_of(Winner::gpu, c), ties(c));
+    return fmt::format("{} wins at {}, {} faster than {}{}", name_of(Winner::cpu, c), decided(),
+                       speedups(c, Winner::cpu), name_of(Winner::gpu, c), ties(c));
   }
   return (c.changes.size() == 1 ? one_change(c) : many_changes(c)) + ties(c);
 }

@@ -1,0 +1,38 @@
+// Validation of result.json and report.json: against the shipped JSON Schemas, and what a schema can't say.
+//
+// Why: other programs read and write these files; a person who got one by mail wants to know whether it is whole.
+// Promises: every violation has a JSON pointer; an empty list means that both the schema and the rules below hold.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/json.h"
+
+namespace dlbench {
+
+struct Violation {
+  std::string pointer;  ///< "/points/3/status", "/" for the whole file
+  std::string what;
+};
+
+enum class FileKind : uint8_t { result, report, config };
+std::string_view to_string(FileKind kind);
+/// By the member `kind`; a file with `sweeps` and without `kind` is a config. Empty: none of ours.
+std::optional<FileKind> kind_of(const Json& json);
+
+std::string_view result_schema_text();
+std::string_view report_schema_text();
+
+/// @param kind result or report
+std::vector<Violation> schema_violations(const Json& json, FileKind kind);
+/// Of a result: keys are unique, equal the axes' columns and agree with pair_key and sweep_key; timings refer to
+/// points, once per process; parallel columns are of equal length; an `ok` point of a whole result has timings. Of a
+/// report: pairs and peaks refer to points; intervals contain their value.
+std::vector<Violation> rule_violations(const Json& json, FileKind kind);
+/// Both; the rules only where the schema holds.
+std::vector<Violation> violations(const Json& json, FileKind kind);
+
+}  // namespace dlbench

@@ -1,0 +1,57 @@
+"""Validates what dlbench and its tests write with python3-jsonschema, and proves that it would notice a mistake.
+
+Usage: second_validator.py TEST_RESULT DLBENCH SOURCE_DIR
+"""
+import copy
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+test_result, dlbench, source = sys.argv[1:]
+source = pathlib.Path(source)
+schemas = {kind: json.loads((source / f"results/schema/{kind}.schema.json").read_text()) for kind in ("result", "report")}
+validators = {}
+for kind, schema in schemas.items():
+    jsonschema.Draft7Validator.check_schema(schema)
+    validators[kind] = jsonschema.Draft7Validator(schema)
+
+
+def errors(document):
+    return [f"/{'/'.join(map(str, e.path))}: {e.message[:200]}" for e in validators[document["kind"]].iter_errors(document)]
+
+
+def must_fail(document, change, what):
+    broken = copy.deepcopy(document)
+    change(broken)
+    assert errors(broken), f"{what} was not noticed"
+
+
+with tempfile.TemporaryDirectory() as folder:
+    env = dict(os.environ, DLBENCH_WRITTEN_DIR=folder)
+    subprocess.run([test_result, "--gtest_filter=Validate.WritesFilesForTheSecondValidator", "--gtest_brief=1"], check=True, env=env)
+    small = source / "tests/golden/small.json"
+    report = pathlib.Path(folder) / "small.report.json"
+    code = subprocess.run([dlbench, "report", str(small), "--format", "json", "-o", str(report)]).returncode
+    assert code == 1, f"small.json has a mismatch, so the report ends with 1, not {code}"
+    files = sorted(pathlib.Path(folder).glob("*.json")) + sorted((source / "tests/golden").glob("small*.json"))
+    assert len(files) >= 5, files
+    failed = False
+    for file in files:
+        found = errors(json.loads(file.read_text()))
+        failed |= bool(found)
+        print(f"{file.name}: {'valid' if not found else ''}", *found[:10], sep="\n  " if found else "")
+        verdict = subprocess.run([dlbench, "validate", str(file)], capture_output=True, text=True)
+        assert verdict.returncode == 0, verdict.stdout + verdict.stderr
+
+document = json.loads(small.read_text())
+must_fail(document, lambda d: d["points"][0].update(colour="red"), "an unknown column")
+must_fail(document, lambda d: d["points"][-1].update(reason=""), "a status without a reason")
+must_fail(document, lambda d: d["timings"][0]["wall_seconds"].append(0), "a timing of 0 s")
+must_fail(document, lambda d: d["points"][0].pop("key"), "a missing key")
+must_fail(document, lambda d: d.update(schema_version="2.0.0"), "another major version")
+sys.exit(failed)
