@@ -2,8 +2,8 @@
 //
 // Goal: at least 1.0 times OpenBLAS with the better of one and all threads; at least 2.0 times for linear layers with a
 // batch of 1 to 8. Each result is compared with OpenBLAS's before anything is timed. The three are timed in turns;
-// printed is the median of the turns' ratios. Exit code 1 when a shape is below its goal by more than --slack or a
-// result is wrong.
+// printed is the median of the turns' ratios. Exit code 1 when three quarters of a shape's
+// turns are below its goal less --slack, or a result is wrong.
 #include <cblas.h>
 #include <fmt/format.h>
 
