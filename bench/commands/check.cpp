@@ -100,7 +100,7 @@ ExitCode exit_code_of(const std::vector<CheckedPoint>& points) {
 ExitCode check(Program& program, const CheckArguments& arguments) {
   const Config config = config_from(arguments, program.catalog);
   Registry registry({.search_path = {}, .meta = config.meta});
-  const Plan plan = make_plan(config, program.catalog, registry);
+  const Plan plan = make_plan(config, program.catalog, registry, Purpose::checking);
   size_t key_width = 5;
   for (const PlannedPoint& point : plan.points) key_width = std::max(key_width, point.key.size());
   const bool table = arguments.json != "-";

@@ -21,6 +21,10 @@ __global__ void read_at(const float* x, int at, float* out) {
   *out = x[at];
 }
 
+__global__ void use_freed(float** x) {
+  **x = 1.0f;
+}
+
 void run_and_wait(void (*kernel)(float*, int), float* x, int at, unsigned threads) {
   run(nullptr, 1, threads, "write_at", kernel, x, at);
   cudaDeviceSynchronize();
@@ -58,8 +62,7 @@ TEST_F(PlantedFault, AKernelThatUsesFreedMemory) {
       {
         float* stale = DeviceArray<float>(4).get();
         DeviceArray<float*> holder(std::vector<float*>{stale});
-        auto kernel = +[](float** p) { **p = 1.0f; };
-        run(nullptr, 1, 1, "use_freed", kernel, holder.get());
+        run(nullptr, 1, 1, "use_freed", use_freed, holder.get());
         cudaDeviceSynchronize();
       },
       "use_freed.*wrote device allocation .*which has been freed");

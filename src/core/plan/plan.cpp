@@ -61,8 +61,8 @@ struct PlanDevice {
 
 class Planner {
  public:
-  Planner(const Config& config, const WorkloadCatalog& catalog, Registry& registry)
-      : config_(config), catalog_(catalog), registry_(registry), filter_(config.filters) {}
+  Planner(const Config& config, const WorkloadCatalog& catalog, Registry& registry, Purpose purpose)
+      : config_(config), catalog_(catalog), registry_(registry), purpose_(purpose), filter_(config.filters) {}
 
   Plan make() {
     require_devices();
@@ -176,7 +176,7 @@ class Planner {
       return refuse(planned, Status::unsupported, on.absence);
     }
     planned.support = workload.supported_by(*on.device);
-    if (on.info.emulated) {
+    if (on.info.emulated && purpose_ == Purpose::timing) {
       return refuse(planned, Status::unsupported,
                     fmt::format("{} is emulated on the CPU: it can be checked (`dlbench check`), never timed", on.id));
     }
@@ -271,6 +271,7 @@ class Planner {
   const Config& config_;
   const WorkloadCatalog& catalog_;
   Registry& registry_;
+  Purpose purpose_;
   KeyFilter filter_;
   std::map<std::string, std::unique_ptr<PlanDevice>> devices_;
   std::set<std::string> keys_;
@@ -280,8 +281,8 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Config& config, const WorkloadCatalog& catalog, Registry& registry) {
-  return Planner(config, catalog, registry).make();
+Plan make_plan(const Config& config, const WorkloadCatalog& catalog, Registry& registry, Purpose purpose) {
+  return Planner(config, catalog, registry, purpose).make();
 }
 
 }  // namespace dlbench

@@ -34,8 +34,12 @@ struct Plan {
   double estimated_seconds = 0;
 };
 
+/// What the plan is for: an emulated device may be checked, never timed.
+enum class Purpose : uint8_t { timing, checking };
+
 /// @throws UsageError when nothing is left to measure by filters; DeviceAbsentError for a required device.
-Plan make_plan(const Config& config, const WorkloadCatalog& catalog, Registry& registry);
+Plan make_plan(const Config& config, const WorkloadCatalog& catalog, Registry& registry,
+               Purpose purpose = Purpose::timing);
 
 /// The plan as text for `run --dry-run`: what will be measured with its work, memory and estimated time, and what won't
 /// with the reasons.

@@ -1,10 +1,7 @@
 // The CUDA runtime's functions about streams, events, graphs and launches (CUDA Runtime API, "Stream Management",
 // "Event Management", "Graph Management", "Execution Control").
 #include <cuda_runtime_api.h>
-#include <cxxabi.h>
-#include <dlfcn.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -12,6 +9,7 @@
 #include "cuda_emulation/emulator/api.h"
 #include "cuda_emulation/emulator/block.h"
 #include "cuda_emulation/emulator/fault.h"
+#include "cuda_emulation/emulator/symbols.h"
 
 using namespace dlbench::cuda_emulation;
 
@@ -71,14 +69,8 @@ cudaError_t launch(cudaStream_t handle, dim3 grid, dim3 block, size_t shared_byt
 const char* kernel_name(const void* kernel, const char* otherwise) {
   static auto* names = new std::map<const void*, std::string>;
   const Call call;
-  auto [entry, is_new] = names->try_emplace(kernel, otherwise);
-  Dl_info info = {};
-  if (is_new && dladdr(kernel, &info) && info.dli_saddr == kernel && info.dli_sname) {
-    int status = 0;
-    char* text = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
-    entry->second = status == 0 ? text : info.dli_sname;
-    std::free(text);
-  }
+  const auto [entry, is_new] = names->try_emplace(kernel, otherwise);
+  if (const std::string name = is_new ? function_name(kernel) : ""; !name.empty()) entry->second = name;
   return entry->second.c_str();
 }
 
