@@ -43,7 +43,7 @@ ExitCode validate(const std::vector<std::string>& files, Program& program) {
       if (found.empty()) program.out << fmt::format("{}: valid {}\n", origin, kind);
       all_valid = all_valid && found.empty();
     } catch (const Error& error) {  // the next files are still looked at
-      program.err << "dlbench: " << error.what() << '\n';
+      program.out << error.what() << '\n';
       all_valid = false;
     }
   }
