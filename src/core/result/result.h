@@ -83,7 +83,7 @@ struct ProcessRow {
   std::string started_utc;
   double elapsed_seconds = 0;
   int workers = 1;                 ///< OS processes it took: one more for every crash or timeout
-  std::string exit;                ///< ok | signal 9 | exit 3 | interrupted
+  std::string exit;                ///< ok | signal 9 (Killed) | exit 3 | interrupted | unfinished
   std::optional<double> steal_seconds, cgroup_throttled_seconds;
   std::optional<int64_t> peak_resident_bytes;
   std::optional<double> placement_threshold_seconds;  ///< between the clusters found from the probes
