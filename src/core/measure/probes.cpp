@@ -38,48 +38,51 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-constexpr double kPingPongSeconds = 1e-3;
+constexpr double kPingPongSeconds = 1e-3, kPingPongLimitSeconds = 20e-3;
 constexpr int kRoundTripsPerBatch = 200;
+constexpr size_t kLeastBatches = 5;
 
-struct alignas(128) Line {  // two 64-byte lines: adjacent-line prefetchers move pairs
-  std::atomic<int> value{0};
-};
-
-/// Median over batches of the time that a cache line takes from one CPU to the other and back.
+/// The time that a cache line takes from one CPU to the other and back: of the fastest batch, since an interrupt only
+/// ever adds to it, while a placement changes every batch.
 double ping_pong(int first, int second) {
-  Line ping, pong;
+  struct alignas(128) Line {  // two 64-byte lines: adjacent-line prefetchers move pairs
+    std::atomic<int> value{0};
+  } line;
   std::atomic<bool> ready{false};
   std::thread echo([&] {
     pin_to(second);
     ready.store(true, std::memory_order_release);
-    for (int expected = 1;; ++expected) {
+    for (int expected = 1;; expected += 2) {  // odd: on its way out; even: back again
       int seen = 0;
-      while ((seen = ping.value.load(std::memory_order_acquire)) != expected) {
+      while ((seen = line.value.load(std::memory_order_acquire)) != expected) {
         if (seen < 0) return;
       }
-      pong.value.store(expected, std::memory_order_release);
+      line.value.store(expected + 1, std::memory_order_release);
     }
   });
   std::vector<double> batches;
   std::thread drive([&] {
     pin_to(first);
     while (!ready.load(std::memory_order_acquire)) std::this_thread::yield();
-    int round = 0;
+    int value = 0;
     const auto start = SteadyTime::now();
+    double elapsed = 0;
     do {
       const auto batch_start = SteadyTime::now();
       for (int i = 0; i < kRoundTripsPerBatch; ++i) {
-        ping.value.store(++round, std::memory_order_release);
-        while (pong.value.load(std::memory_order_acquire) != round) {
+        line.value.store(++value, std::memory_order_release);
+        ++value;
+        while (line.value.load(std::memory_order_acquire) != value) {
         }
       }
       batches.push_back(seconds_since(batch_start) / kRoundTripsPerBatch);
-    } while (seconds_since(start) < kPingPongSeconds);
-    ping.value.store(-1, std::memory_order_release);
+      elapsed = seconds_since(start);
+    } while (elapsed < kPingPongSeconds || (batches.size() < kLeastBatches && elapsed < kPingPongLimitSeconds));
+    line.value.store(-1, std::memory_order_release);
   });
   drive.join();
   echo.join();
-  return median_of(batches);
+  return *std::min_element(batches.begin(), batches.end());
 }
 
 constexpr double kFmaSeconds = 5e-3;
@@ -127,9 +130,17 @@ double multiply_add_on_all(std::span<const int> cpus) {
   return sum;
 }
 
-/// 0 for the lowest cluster.
-size_t cluster_of(double value, std::span<const double> thresholds) {
-  return static_cast<size_t>(std::upper_bound(thresholds.begin(), thresholds.end(), value) - thresholds.begin());
+/// Index of the cluster that a value belongs to, -1 for an outlier.
+int cluster_of(double value, std::span<const Cluster> clusters) {
+  for (size_t i = 0; i < clusters.size(); ++i) {
+    if (value >= clusters[i].low && value <= clusters[i].high) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+/// The border between a cluster and the next one above.
+double border(const Cluster& below, const Cluster& above) {
+  return std::sqrt(below.high * above.low);
 }
 
 bool same_state(double a, double b) {
@@ -150,28 +161,29 @@ bool probes_agree(const ProbeValues& a, const ProbeValues& b) {
   return same_state(a.ping_pong_seconds, b.ping_pong_seconds) && same_state(a.fma_flop_per_s, b.fma_flop_per_s);
 }
 
-std::vector<double> gap_thresholds(std::span<const double> values, double smallest_share) {
+std::vector<Cluster> gap_clusters(std::span<const double> values, double smallest_share) {
   std::vector<double> sorted;
   for (const double v : values) {
     if (v > 0 && std::isfinite(v)) sorted.push_back(v);
   }
   std::sort(sorted.begin(), sorted.end());
-  // Groups between gaps, as [first, last) in the sorted list; small ones are dropped before thresholds are drawn.
   const double smallest = smallest_share * static_cast<double>(sorted.size());
-  std::vector<double> thresholds;
-  double previous_end = 0;
+  std::vector<Cluster> clusters;
   for (size_t first = 0, i = 1; i <= sorted.size(); ++i) {
     if (i < sorted.size() && sorted[i] <= sorted[i - 1] * kStateFactor) continue;
-    if (static_cast<double>(i - first) >= smallest) {
-      if (previous_end > 0) thresholds.push_back(std::sqrt(previous_end * sorted[first]));
-      previous_end = sorted[i - 1];
-    }
+    if (static_cast<double>(i - first) >= smallest) clusters.push_back({sorted[first], sorted[i - 1]});
     first = i;
   }
-  return thresholds;
+  return clusters;
 }
 
-Placements label_placements(std::span<const ProbedBlock> blocks) {
+namespace {
+
+struct States {
+  std::vector<Cluster> ping_pong, fma;
+};
+
+States states_of(std::span<const ProbedBlock> blocks) {
   std::vector<double> ping_pong_values, fma_values;
   for (const ProbedBlock& block : blocks) {
     for (const ProbeValues* values : {&block.before, &block.after}) {
@@ -179,18 +191,31 @@ Placements label_placements(std::span<const ProbedBlock> blocks) {
       fma_values.push_back(values->fma_flop_per_s);
     }
   }
-  const std::vector<double> far = gap_thresholds(ping_pong_values), fed = gap_thresholds(fma_values);
+  return {gap_clusters(ping_pong_values), gap_clusters(fma_values)};
+}
+
+std::string label_of(const ProbeValues& values, const States& states) {
+  if (values.fma_flop_per_s <= 0) return "unknown";
+  const int fma = cluster_of(values.fma_flop_per_s, states.fma);
+  if (fma < 0) return "unknown";
+  if (fma + 1 < static_cast<int>(states.fma.size())) return "starved";
+  if (values.ping_pong_seconds <= 0) return "single";
+  const int ping_pong = cluster_of(values.ping_pong_seconds, states.ping_pong);
+  return ping_pong < 0 ? "unknown" : ping_pong == 0 ? "near" : "far";
+}
+
+}  // namespace
+
+Placements label_placements(std::span<const ProbedBlock> blocks) {
+  const States states = states_of(blocks);
   Placements result;
-  if (!far.empty()) result.ping_pong_threshold_seconds = far.front();
-  if (!fed.empty()) result.fma_threshold_flop_per_s = fed.back();
-  const auto label_of = [&](const ProbeValues& v) -> std::string {
-    if (v.fma_flop_per_s <= 0) return "unknown";
-    if (cluster_of(v.fma_flop_per_s, fed) < fed.size()) return "starved";
-    if (v.ping_pong_seconds <= 0) return "single";
-    return cluster_of(v.ping_pong_seconds, far) == 0 ? "near" : "far";
-  };
+  if (states.ping_pong.size() > 1)
+    result.ping_pong_threshold_seconds = border(states.ping_pong[0], states.ping_pong[1]);
+  if (states.fma.size() > 1) {
+    result.fma_threshold_flop_per_s = border(states.fma[states.fma.size() - 2], states.fma.back());
+  }
   for (const ProbedBlock& block : blocks) {
-    const std::string before = label_of(block.before), after = label_of(block.after);
+    const std::string before = label_of(block.before, states), after = label_of(block.after, states);
     result.label.push_back(before == after ? before : "unknown");
   }
   return result;

@@ -28,10 +28,13 @@ inline constexpr double kStateFactor = 1.5;
 /// Whether two probes show the same state.
 bool probes_agree(const ProbeValues& a, const ProbeValues& b);
 
-/// Splits positive values where two neighbours of the sorted list are more than kStateFactor apart. The split points
-/// are geometric means of those neighbours; none: one cluster. Groups with under `smallest_share` of the values are
-/// outliers and open no cluster of their own.
-std::vector<double> gap_thresholds(std::span<const double> values, double smallest_share = 0.05);
+/// Values of one state: smallest and largest.
+struct Cluster {
+  double low = 0, high = 0;
+};
+/// Splits positive values where two neighbours of the sorted list are more than kStateFactor apart. Groups with under
+/// `smallest_share` of the values are outliers (a probe that was interrupted) and no cluster. Ascending.
+std::vector<Cluster> gap_clusters(std::span<const double> values, double smallest_share = 0.05);
 
 /// A block of timings with its probes before and after.
 struct ProbedBlock {
@@ -43,7 +46,7 @@ struct Placements {
   std::optional<double> fma_threshold_flop_per_s;     ///< below it: starved
 };
 /// starved: multiply-add rate in a cluster below the highest. near: lowest ping-pong cluster, far: any other. single:
-/// no ping-pong (one CPU). unknown: no probes, or the two probes of the block are in different clusters.
+/// no ping-pong (one CPU). unknown: no probes, a probe outside of every cluster, or two probes in different clusters.
 Placements label_placements(std::span<const ProbedBlock> blocks);
 
 }  // namespace dlbench

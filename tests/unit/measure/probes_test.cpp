@@ -13,27 +13,36 @@ ProbedBlock steady(double ping_pong, double fma) {
   return {{ping_pong, fma}, {ping_pong * 1.03, fma * 0.98}};
 }
 
-TEST(GapThresholds, OneClusterHasNone) {
-  EXPECT_TRUE(gap_thresholds(std::vector<double>{50, 52, 49, 55, 59, 51}).empty());
-  EXPECT_TRUE(gap_thresholds(std::vector<double>{}).empty());
+TEST(GapClusters, CloseValuesAreOneState) {
+  const auto clusters = gap_clusters(std::vector<double>{50, 52, 49, 55, 59, 51});
+  ASSERT_EQ(clusters.size(), 1u);
+  EXPECT_EQ(clusters[0].low, 49);
+  EXPECT_EQ(clusters[0].high, 59);
+  EXPECT_TRUE(gap_clusters(std::vector<double>{}).empty());
 }
 
-TEST(GapThresholds, SplitsWhereNeighboursAreFarApart) {
-  const auto thresholds = gap_thresholds(std::vector<double>{320, 50, 59, 349, 49, 317});
-  ASSERT_EQ(thresholds.size(), 1u);
-  EXPECT_NEAR(thresholds[0], std::sqrt(59.0 * 317.0), 1e-9);
+TEST(GapClusters, SplitWhereNeighboursAreFarApart) {
+  const auto clusters = gap_clusters(std::vector<double>{320, 50, 59, 349, 49, 317});
+  ASSERT_EQ(clusters.size(), 2u);
+  EXPECT_EQ(clusters[0].high, 59);
+  EXPECT_EQ(clusters[1].low, 317);
 }
 
-TEST(GapThresholds, AFewOutliersAreNoCluster) {
+TEST(GapClusters, AFewOutliersAreNoCluster) {
   std::vector<double> values(99, 50.0);
   values.push_back(5000);
-  EXPECT_TRUE(gap_thresholds(values).empty());
-  // Between two clusters an outlier moves nothing: the threshold is drawn between the clusters.
+  EXPECT_EQ(gap_clusters(values).size(), 1u);
   std::vector<double> two(50, 50.0);
   two.insert(two.end(), 50, 400.0);
   two.push_back(130);
-  ASSERT_EQ(gap_thresholds(two).size(), 1u);
-  EXPECT_NEAR(gap_thresholds(two)[0], std::sqrt(50.0 * 400.0), 1e-9);
+  EXPECT_EQ(gap_clusters(two).size(), 2u);
+}
+
+TEST(Placements, AnInterruptedProbeIsUnknown) {
+  std::vector<ProbedBlock> blocks(30, steady(50e-9, 4e10));
+  blocks.push_back(steady(36e-6, 4e10));
+  EXPECT_EQ(label_placements(blocks).label.back(), "unknown");
+  EXPECT_EQ(label_placements(blocks).label.front(), "near");
 }
 
 TEST(Placements, NamesTheClustersOfTheRun) {
