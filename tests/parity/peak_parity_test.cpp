@@ -46,11 +46,8 @@ std::vector<std::function<int64_t(int64_t n)>> counting_rules(FmaUnit unit, Prec
   if (unit == FmaUnit::dot_product || (unit == FmaUnit::vector_auto && sixteen_bits)) {
     rules.emplace_back([](int64_t n) { return 2 * n; });
   }
-  // A 16-bit accumulator starts again while it can still count: 11 bits of significand in fp16, 8 in bf16.
-  if (unit != FmaUnit::dot_product && sixteen_bits) {
-    const int64_t period = precision == Precision::bf16 ? 256 : 2048;
-    rules.emplace_back([period](int64_t n) { return n % period; });
-  }
+  // With a 16-bit accumulator.
+  if (unit != FmaUnit::dot_product && sixteen_bits) rules.emplace_back([](int64_t n) { return n % 2048; });
   return rules;
 }
 

@@ -187,8 +187,8 @@ class Ops {
   virtual int64_t fma_peak_outputs(const FmaPeakSpec& spec) const = 0;
   /// Every chain counts: x_0 = 0, x_{t+1} = fma(x_t, one, one) with `one` a run-time value, so out[i] == iterations
   /// exactly (dot products of pairs count in twos: 2*iterations). iterations <= 2^24, where f32 still counts. Chains
-  /// with a 16-bit accumulator start again at 0 while they can still count, every 2^11 rounds in f16 and every 2^8 in
-  /// bf16, and write iterations modulo that. A skipped round shows.
+  /// with a 16-bit accumulator start again at 0 while they can still count (every 2^11 rounds in f16, every 2^8 in
+  /// bf16), add the counts up, and write iterations mod 2^11. A skipped round shows.
   virtual void fma_peak(const FmaPeakSpec& spec, void* out) = 0;
 };
 
