@@ -69,7 +69,7 @@ size_t payload_bytes(const CaseBuffer& b) {
 Bytes initial_image(const CaseBuffer& b) {
   Bytes image(payload_offset(b) + payload_bytes(b) + kGuard, kGuardByte);
   HostTensor tensor({b.elements}, b.dtype);
-  if (b.start == Start::marker) std::memset(tensor.data(), BufferSets::kMarkerByte, tensor.bytes());
+  if (b.start == Start::marker && b.elements > 0) std::memset(tensor.data(), BufferSets::kMarkerByte, tensor.bytes());
   for (int64_t i = 0; i < b.elements; ++i) {
     if (b.start == Start::normal) {
       const float factor = static_cast<float>(b.scale * kIrwinHallScale);

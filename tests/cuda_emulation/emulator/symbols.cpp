@@ -3,13 +3,15 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <vector>
+#include <span>
 
 namespace dlbench::cuda_emulation {
 namespace {
@@ -22,8 +24,33 @@ std::string demangled(const char* name) {
   return out;
 }
 
+// The bytes of a file, mapped: programs with debug information are large.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    struct stat status = {};
+    if (fstat(file, &status) == 0 && status.st_size > 0) {
+      const auto bytes = static_cast<size_t>(status.st_size);
+      void* data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+      if (data != MAP_FAILED) bytes_ = {static_cast<const char*>(data), bytes};
+    }
+    close(file);
+  }
+  ~MappedFile() {
+    if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const char> bytes() const { return bytes_; }
+
+ private:
+  std::span<const char> bytes_;
+};
+
 // The symbol at `address` (as in the file) in the tables of an ELF image (System V ABI, "Symbol Table").
-std::string symbol_at(const std::vector<char>& image, uintptr_t address) {
+std::string symbol_at(std::span<const char> image, uintptr_t address) {
   if (image.size() < sizeof(ElfW(Ehdr)) || std::memcmp(image.data(), ELFMAG, SELFMAG) != 0) return "";
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(image.data());
   if (header->e_shoff + header->e_shnum * sizeof(ElfW(Shdr)) > image.size()) return "";
@@ -51,9 +78,7 @@ std::string function_name(const void* function) {
   link_map* map = nullptr;
   if (dladdr1(function, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || !map) return "";
   const std::string path = map->l_name && *map->l_name ? map->l_name : "/proc/self/exe";
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> image{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return symbol_at(image, reinterpret_cast<uintptr_t>(function) - map->l_addr);
+  return symbol_at(MappedFile(path).bytes(), reinterpret_cast<uintptr_t>(function) - map->l_addr);
 }
 
 }  // namespace dlbench::cuda_emulation
