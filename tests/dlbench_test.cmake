@@ -1,3 +1,11 @@
+# gtest_discover_tests hands its properties through several lists: the semicolons of a value must be escaped for each of
+# them, or the value ends at its first semicolon and the next property is lost.
+function(dlbench_property_list out)
+  list(REMOVE_ITEM ARGN "")
+  string(REPLACE ";" "\\\\\\\\\\\\\\;" escaped "${ARGN}")
+  set(${out} "${escaped}" PARENT_SCOPE)
+endfunction()
+
 # dlbench_test(<name> SOURCES a.cpp … [LIBRARIES …] [LABELS …] [ENVIRONMENT …])
 # A GoogleTest program whose cases are found when it is built; every one of them is a ctest.
 function(dlbench_test name)
@@ -7,15 +15,19 @@ function(dlbench_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/bench)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_dependencies(test_programs ${name})
+  dlbench_property_list(labels ${arg_LABELS})
+  dlbench_property_list(environment ${arg_ENVIRONMENT})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
-    PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}" TIMEOUT 300)
+    PROPERTIES TIMEOUT 300 LABELS "${labels}" ENVIRONMENT "${environment}")
 endfunction()
 
 # dlbench_parity_tests(<name> DEVICE <id> PLUGIN_DIR <folder> [ENVIRONMENT …])
 # Registers the parity suite (tests/parity) for a device: ctest entries parity.<name>.*, labels parity and parity_<name>.
 function(dlbench_parity_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;PLUGIN_DIR" "ENVIRONMENT")
+  dlbench_property_list(labels parity parity_${name})
+  dlbench_property_list(environment DLBENCH_TEST_DEVICE=${arg_DEVICE} DLBENCH_PLUGIN_DIR=${arg_PLUGIN_DIR}
+                        ${arg_ENVIRONMENT})
   gtest_discover_tests(parity_suite DISCOVERY_MODE PRE_TEST TEST_PREFIX parity.${name}. TEST_LIST parity_${name}_tests
-    PROPERTIES LABELS "parity;parity_${name}" TIMEOUT 600
-    ENVIRONMENT "DLBENCH_TEST_DEVICE=${arg_DEVICE};DLBENCH_PLUGIN_DIR=${arg_PLUGIN_DIR};${arg_ENVIRONMENT}")
+    PROPERTIES TIMEOUT 600 LABELS "${labels}" ENVIRONMENT "${environment}")
 endfunction()
