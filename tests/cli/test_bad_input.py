@@ -1,6 +1,7 @@
 """Bad input: one clear sentence, the right exit code, nothing lost."""
 
 import json
+import re
 import subprocess
 
 from cli import PROGRAM, CliTest, main
@@ -124,11 +125,19 @@ class Output(CliTest):
 
 class Results(CliTest):
     def unreadable(self, name, says):
-        """`report` has no result to show: an error. What `validate` finds is its result."""
+        """`report` has nothing to show: an error. What `validate` finds is its result."""
         self.fails("report", name, code=4, says=says)
         out, err = self.dlbench("validate", name, code=4)
         self.assertRegex(out, says)
         self.assertEqual(err, "")
+
+    def test_a_result_with_a_wrong_field_is_named_by_its_place(self):
+        path = self.measured()
+        path.write_text(re.sub(r'"status": ?"ok"', '"status": "fine"', path.read_text(), count=1))
+        out, err = self.dlbench("validate", "out.json", code=4)
+        self.assertRegex(out, r"out\.json: /points/0/status: ")
+        self.assertEqual(err, "")
+        self.fails("report", "out.json", code=4, says=r"out\.json: /points/0/status: .*fine")
 
     def measured(self, name="out.json", **changes):
         self.write("c.json", config(**changes))
