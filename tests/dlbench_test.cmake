@@ -6,15 +6,19 @@ function(dlbench_property_list out)
   set(${out} "${escaped}" PARENT_SCOPE)
 endfunction()
 
-# dlbench_test(<name> SOURCES a.cpp … [LIBRARIES …] [LABELS …] [ENVIRONMENT …])
+# dlbench_test(<name> SOURCES a.cpp … [LIBRARIES …] [LABELS …] [ENVIRONMENT …] [SANITIZED])
+# SANITIZED: one of the programs that the build with sanitizers makes and runs (label sanitized).
 # A GoogleTest program whose cases are found when it is built; every one of them is a ctest.
 function(dlbench_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZED" "" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE dlbench_options dlbench::core GTest::gmock_main ${arg_LIBRARIES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/bench)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  add_dependencies(test_programs ${name})
+  if(arg_SANITIZED)
+    add_dependencies(sanitized_tests ${name})
+    list(APPEND arg_LABELS sanitized)
+  endif()
   dlbench_property_list(labels ${arg_LABELS})
   dlbench_property_list(environment ${arg_ENVIRONMENT})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
