@@ -1,6 +1,7 @@
 #include "core/base/cpu_caches.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,8 @@ class CpuCaches : public ::testing::Test {
     std::ofstream(folder / "type") << type << "\n";
     std::ofstream(folder / "size") << size << "\n";
   }
-  const std::filesystem::path root_ = std::filesystem::path(::testing::TempDir()) / "dlbench_cpu_caches";
+  const std::filesystem::path root_ =
+      std::filesystem::path(::testing::TempDir()) / ("dlbench_cpu_caches_" + std::to_string(::getpid()));
 };
 
 TEST_F(CpuCaches, TheLargestDataOrUnifiedCacheCounts) {
