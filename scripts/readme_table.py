@@ -73,12 +73,14 @@ def table(path):
                                        capture_output=True, text=True).stdout)
     derived = {point["key"]: point for point in report["points"]}
     rows = [(row, derived[row["key"]]) for row in result["points"]
-            if row["status"] == "ok" and derived[row["key"]]["seconds"] is not None]
+            # A step of `peak` does more work the more threads there are: its times say nothing side by side.
+            if row["status"] == "ok" and row["workload"] != "peak" and derived[row["key"]]["seconds"] is not None]
     lines = ["| work | precision | device | one step | 95 % interval | achieved | of the measured roofline |",
              "|---|---|---|---|---|---|---|"]
     for row, point in fastest(rows):
-        memory_bound = (point["arithmetic_intensity"] or 0) < 1
-        achieved = (rate(point["achieved_bytes_per_s"], "B/s") if memory_bound else rate(point["achieved_flop_per_s"], "FLOP/s"))
+        flops, moved = point["achieved_flop_per_s"], point["achieved_bytes_per_s"]
+        memory_bound = moved is not None and (flops is None or (point["arithmetic_intensity"] or 0) < 1)
+        achieved = rate(moved, "B/s") if memory_bound else rate(flops, "FLOP/s") if flops is not None else "–"
         low, high, fraction = point["seconds_low"], point["seconds_high"], point["roofline_fraction"]
         interval = f"{seconds(low)} to {seconds(high)}" if low is not None else "one process"
         threads = row.get("axis_threads")
