@@ -16,8 +16,7 @@ constexpr double kTuningSeconds = 0.05;
 constexpr double kTieMargin = 0.97;
 /// Rate assumed per thread before anything was measured, to decide whether trying is affordable.
 constexpr double kAssumedFlopPerSecond = 5e10;
-/// Products this large gain nothing from OpenBLAS's small-matrix kernels (calls with m*n*k up to 10^6, see CPU_NOTES in
-/// the README of bench/micro).
+/// OpenBLAS takes unpacked small-matrix kernels up to this m*n*k (0.3.21, cores Cooperlake and SkylakeX).
 constexpr int64_t kSmallMatrixLimit = 1000000;
 constexpr int64_t kMaxUnitRows = 1024, kMaxUnitColumns = 1024;
 

@@ -2,10 +2,10 @@
 // has heuristics of its own.
 //
 // Why measured: which of packing, streaming B as it lies, dot products of rows or OpenBLAS is fastest depends on m, n,
-// k, the transposes, the caches and the number of threads (bench/micro/README.md has the figures). Promises: the cut
-// covers every element of C exactly once; a spec is measured on its first call only, for at most kTuningSeconds, with C
-// written to memory of the engine's own; a product too large to try out takes the packed loops. What one thread
-// computes for an element of C doesn't depend on timing; which loops were chosen may.
+// k, the transposes, the caches and the number of threads (bench/micro/cpu_gemm shows the choice of each shape).
+// Promises: the cut covers every element of C exactly once; a spec is measured on its first call only, for at most
+// kTuningSeconds, with C written to memory of the engine's own; a product too large to try out takes the packed loops.
+// What one thread computes for an element of C doesn't depend on timing; which loops were chosen may.
 #pragma once
 
 #include <cstddef>

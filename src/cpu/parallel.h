@@ -2,8 +2,7 @@
 //
 // Why: a training step at batch 1 is a train of operations of 5 to 50 microseconds each; waking a sleeping thread costs
 // as much. The threads belong to a oneTBB arena; between operations they stay for a while in a task that waits for the
-// next one, so that fork and join cost a cache line each way (bench/micro/README.md has the figures next to a plain
-// tbb::parallel_for).
+// next one, so that fork and join cost a cache line each way (the workload `launch` measures it).
 // Promises: exactly one level of parallelism at any time. Either this team works and every BLAS call in it uses one
 // thread, or a BLAS call uses its own threads while the team is asleep (`BlasThreads`). Work is split by position,
 // never by timing: part p of P is the same range in every call. A part whose worker is late is done by the caller, so
