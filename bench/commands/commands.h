@@ -20,9 +20,9 @@ struct Program {
   std::ostream& out;
   std::ostream& err;
   const WorkloadCatalog& catalog;
-  std::string executable;  ///< absolute path of this program, to start workers with
+  std::string executable;              ///< absolute path of this program, to start workers with
   std::vector<std::string> arguments;  ///< as it was called, for the record of a run
-  bool quiet = false;      ///< --quiet
+  bool quiet = false;                  ///< --quiet
   bool out_is_terminal = false, err_is_terminal = false;
   bool color = false;  ///< terminal and no NO_COLOR
   int width = 100;     ///< columns of the terminal

@@ -1,9 +1,9 @@
 // Standard output that tells when it lost something, and what the terminal is like.
 //
 // Why: a result that went into a closed pipe or onto a full disk must not end with exit code 0. A C++ stream forgets
-// why a write failed; this buffer keeps errno. Promises: `std::cout` writes through it while it lives; SIGPIPE and SIGXFSZ are
-// ignored; a descriptor 0, 1 or 2 that was closed at start is occupied, so that no file that is opened later gets
-// printed into.
+// why a write failed; this buffer keeps errno. Promises: `std::cout` writes through it while it lives; SIGPIPE and
+// SIGXFSZ are ignored; a descriptor 0, 1 or 2 that was closed at start is occupied, so that no file that is opened
+// later gets printed into.
 #pragma once
 
 #include <array>

@@ -69,18 +69,21 @@ Json parse_json(std::string_view text, const std::string& origin, JsonComments c
   DuplicateFinder finder;
   Json json;
   try {
-    json = Json::parse(text, [&finder](int d, Json::parse_event_t e, Json& p) { return finder(d, e, p); }, true,
-                       comments == JsonComments::kAllow);
+    json = Json::parse(
+        text, [&finder](int d, Json::parse_event_t e, Json& p) { return finder(d, e, p); }, true,
+        comments == JsonComments::kAllow);
   } catch (const Json::parse_error& e) {
     const Place place = place_of(text, e.byte);
     const bool cut = e.byte >= text.size();
     throw InputError(fmt::format("{}:{}:{}: {}: {}", origin, place.line, place.column,
-                                 cut ? "the JSON ends too early (is the file cut short?)" : "this is not JSON", reason_of(e.what())));
+                                 cut ? "the JSON ends too early (is the file cut short?)" : "this is not JSON",
+                                 reason_of(e.what())));
   } catch (const Json::exception& e) {
     throw InputError(fmt::format("{}: this is not JSON: {}", origin, reason_of(e.what())));
   }
   if (!finder.duplicate_.empty()) {
-    throw InputError(fmt::format("{}: the key \"{}\" occurs twice in one object; keep one of them", origin, finder.duplicate_));
+    throw InputError(
+        fmt::format("{}: the key \"{}\" occurs twice in one object; keep one of them", origin, finder.duplicate_));
   }
   return json;
 }
@@ -91,7 +94,8 @@ Json read_json_file(const std::string& path, JsonComments comments) {
     return parse_json(text, "standard input", comments);
   }
   std::error_code ec;
-  if (std::filesystem::is_directory(path, ec)) throw InputError(fmt::format("{}: is a directory; name a JSON file", path));
+  if (std::filesystem::is_directory(path, ec))
+    throw InputError(fmt::format("{}: is a directory; name a JSON file", path));
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   std::ostringstream text;
@@ -102,7 +106,8 @@ Json read_json_file(const std::string& path, JsonComments comments) {
 namespace {
 void require_finite(const Json& value, std::string& pointer) {
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
-    throw Error(fmt::format("the number at {} is not finite and can't be written as JSON", pointer.empty() ? "/" : pointer));
+    throw Error(
+        fmt::format("the number at {} is not finite and can't be written as JSON", pointer.empty() ? "/" : pointer));
   }
   const size_t length = pointer.size();
   if (value.is_object()) {

@@ -40,7 +40,8 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 
 /// Reads one JSON object strictly: every key must be asked for, and `finish` refuses the ones nobody asked for.
 ///
-/// Errors are UsageError of the form: "configs/x.json: /sweeps/0/batch: -3 is not allowed; must be a whole number from 1".
+/// Errors are UsageError of the form: "configs/x.json: /sweeps/0/batch: -3 is not allowed; must be a whole number from
+/// 1".
 class ObjectReader {
  public:
   /// @param pointer JSON pointer of `object` within the file, "" for the root.

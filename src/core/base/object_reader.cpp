@@ -11,12 +11,14 @@ namespace dlbench {
 ObjectReader::ObjectReader(const Json& object, std::string origin, std::string pointer)
     : object_(&object), origin_(std::move(origin)), pointer_(std::move(pointer)) {
   if (!object.is_object()) {
-    throw UsageError(fmt::format("{}: {}: expected an object {{…}}, found {}", origin_, pointer_.empty() ? "/" : pointer_,
-                                 object.type_name()));
+    throw UsageError(fmt::format("{}: {}: expected an object {{…}}, found {}", origin_,
+                                 pointer_.empty() ? "/" : pointer_, object.type_name()));
   }
 }
 
-bool ObjectReader::has(const std::string& key) const { return object_->contains(key); }
+bool ObjectReader::has(const std::string& key) const {
+  return object_->contains(key);
+}
 
 const Json* ObjectReader::find(const std::string& key) {
   known_.insert(key);
@@ -24,7 +26,9 @@ const Json* ObjectReader::find(const std::string& key) {
   return it == object_->end() ? nullptr : &*it;
 }
 
-std::string ObjectReader::pointer_of(const std::string& key) const { return pointer_ + "/" + key; }
+std::string ObjectReader::pointer_of(const std::string& key) const {
+  return pointer_ + "/" + key;
+}
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
   throw UsageError(fmt::format("{}: {}: {}", origin_, pointer_of(key), what));
@@ -50,7 +54,8 @@ int64_t ObjectReader::integer_or(const std::string& key, int64_t fallback, int64
 double ObjectReader::number_or(const std::string& key, double fallback, double low, double high) {
   const Json* value = find(key);
   if (!value) return fallback;
-  if (!value->is_number() || !std::isfinite(value->get<double>()) || value->get<double>() < low || value->get<double>() > high) {
+  if (!value->is_number() || !std::isfinite(value->get<double>()) || value->get<double>() < low ||
+      value->get<double>() > high) {
     fail(key, fmt::format("{} is not allowed; must be a number from {} to {}", value->dump(), low, high));
   }
   return value->get<double>();
@@ -63,7 +68,8 @@ bool ObjectReader::boolean_or(const std::string& key, bool fallback) {
   return value->get<bool>();
 }
 
-std::string ObjectReader::choice_or(const std::string& key, const std::string& fallback, const std::vector<std::string>& known) {
+std::string ObjectReader::choice_or(const std::string& key, const std::string& fallback,
+                                    const std::vector<std::string>& known) {
   const Json* value = find(key);
   if (!value) return fallback;
   if (value->is_string()) {
@@ -72,8 +78,9 @@ std::string ObjectReader::choice_or(const std::string& key, const std::string& f
       if (k == word) return word;
     }
     const std::string nearest = nearest_word(word, known);
-    fail(key, fmt::format("\"{}\" is not known{}; known: {}", word,
-                          nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest), fmt::join(known, ", ")));
+    fail(key,
+         fmt::format("\"{}\" is not known{}; known: {}", word,
+                     nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest), fmt::join(known, ", ")));
   }
   fail(key, fmt::format("{} is not allowed; must be one of: {}", value->dump(), fmt::join(known, ", ")));
 }
@@ -83,8 +90,9 @@ void ObjectReader::finish() const {
     if (known_.contains(key)) continue;
     const std::vector<std::string> known(known_.begin(), known_.end());
     const std::string nearest = nearest_word(key, known);
-    fail(key, fmt::format("unknown key \"{}\"{}; known: {}", key,
-                          nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest), fmt::join(known, ", ")));
+    fail(key,
+         fmt::format("unknown key \"{}\"{}; known: {}", key,
+                     nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest), fmt::join(known, ", ")));
   }
 }
 

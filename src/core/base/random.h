@@ -1,9 +1,9 @@
 // Counter-based random numbers: the same bits on host and device, for any order and any number of threads.
 //
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11) gives 128 bits per counter. A
-// normal value is the scaled sum of four of its 16-bit words (Irwin-Hall, n = 4: mean 0, variance 1, excess kurtosis -0.3,
-// range +-3.46). Why not Box-Muller: log and cos round differently on host and device; an integer sum and one multiplication
-// can't. Timing data needs the scale and the entropy of real data, not its tails.
+// normal value is the scaled sum of four of its 16-bit words (Irwin-Hall, n = 4: mean 0, variance 1, excess kurtosis
+// -0.3, range +-3.46). Why not Box-Muller: log and cos round differently on host and device; an integer sum and one
+// multiplication can't. Timing data needs the scale and the entropy of real data, not its tails.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ DLB_HD int32_t irwin_hall(uint32_t a, uint32_t b) {
 }
 }  // namespace detail
 
-/// Value `index` of the normal sequence (seed, stream), times `scale`. `factor` is static_cast<float>(scale * kIrwinHallScale),
-/// computed on the host once, so that one multiplication is the only rounding.
+/// Value `index` of the normal sequence (seed, stream), times `scale`. `factor` is static_cast<float>(scale *
+/// kIrwinHallScale), computed on the host once, so that one multiplication is the only rounding.
 DLB_HD float normal_value(uint64_t seed, uint64_t stream, uint64_t index, float factor) {
   const Philox4x32 r = philox4x32(seed, index >> 1, stream);
   const int32_t sum = (index & 1) ? detail::irwin_hall(r.word[2], r.word[3]) : detail::irwin_hall(r.word[0], r.word[1]);

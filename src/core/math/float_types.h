@@ -1,8 +1,8 @@
 // 16-bit float types, bit for bit the same on host and device.
 //
-// Why: nvcc's __half and __nv_bfloat16 exist only with the CUDA toolkit; src/core builds without it. These hold the bits and
-// convert; the layouts are equal, so device code may reinterpret a pointer to the vendor's type.
-// Promises: conversion from float rounds to nearest, ties to even; overflow gives infinity; NaN stays NaN (quiet).
+// Why: nvcc's __half and __nv_bfloat16 exist only with the CUDA toolkit; src/core builds without it. These hold the
+// bits and convert; the layouts are equal, so device code may reinterpret a pointer to the vendor's type. Promises:
+// conversion from float rounds to nearest, ties to even; overflow gives infinity; NaN stays NaN (quiet).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,9 @@ struct float16 {
   uint16_t bits;
 };
 
-DLB_HD float to_float(bfloat16 x) { return detail::bits_float(static_cast<uint32_t>(x.bits) << 16); }
+DLB_HD float to_float(bfloat16 x) {
+  return detail::bits_float(static_cast<uint32_t>(x.bits) << 16);
+}
 
 DLB_HD bfloat16 to_bfloat16(float x) {
   uint32_t u = detail::float_bits(x);
@@ -69,18 +71,30 @@ DLB_HD float16 to_float16(float x) {
 }
 
 /// Conversions by type, for code that is generic in the element type.
-DLB_HD float to_float(float x) { return x; }
-DLB_HD float to_float(double x) { return static_cast<float>(x); }
+DLB_HD float to_float(float x) {
+  return x;
+}
+DLB_HD float to_float(double x) {
+  return static_cast<float>(x);
+}
 
 template <typename T>
 DLB_HD T from_float(float x);
 template <>
-DLB_HD float from_float<float>(float x) { return x; }
+DLB_HD float from_float<float>(float x) {
+  return x;
+}
 template <>
-DLB_HD double from_float<double>(float x) { return static_cast<double>(x); }
+DLB_HD double from_float<double>(float x) {
+  return static_cast<double>(x);
+}
 template <>
-DLB_HD bfloat16 from_float<bfloat16>(float x) { return to_bfloat16(x); }
+DLB_HD bfloat16 from_float<bfloat16>(float x) {
+  return to_bfloat16(x);
+}
 template <>
-DLB_HD float16 from_float<float16>(float x) { return to_float16(x); }
+DLB_HD float16 from_float<float16>(float x) {
+  return to_float16(x);
+}
 
 }  // namespace dlbench

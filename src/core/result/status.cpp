@@ -9,15 +9,24 @@ namespace dlbench {
 
 std::string_view to_string(Status status) {
   switch (status) {
-    case Status::ok: return "ok";
-    case Status::unsupported: return "unsupported";
-    case Status::out_of_memory: return "out_of_memory";
-    case Status::skipped: return "skipped";
-    case Status::timeout: return "timeout";
-    case Status::failed: return "failed";
-    case Status::mismatch: return "mismatch";
-    case Status::invalid: return "invalid";
-    case Status::device_lost: return "device_lost";
+    case Status::ok:
+      return "ok";
+    case Status::unsupported:
+      return "unsupported";
+    case Status::out_of_memory:
+      return "out_of_memory";
+    case Status::skipped:
+      return "skipped";
+    case Status::timeout:
+      return "timeout";
+    case Status::failed:
+      return "failed";
+    case Status::mismatch:
+      return "mismatch";
+    case Status::invalid:
+      return "invalid";
+    case Status::device_lost:
+      return "device_lost";
   }
   throw Error("to_string: not a status");
 }

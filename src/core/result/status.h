@@ -8,13 +8,13 @@ namespace dlbench {
 
 enum class Status : uint8_t {
   ok,
-  unsupported,    ///< the device can't do it
+  unsupported,  ///< the device can't do it
   out_of_memory,
-  skipped,        ///< not reached: time budget, interrupt
+  skipped,  ///< not reached: time budget, interrupt
   timeout,
-  failed,         ///< an error, or the process died
-  mismatch,       ///< checked and wrong: never shown as throughput
-  invalid,        ///< faster than physics allows
+  failed,    ///< an error, or the process died
+  mismatch,  ///< checked and wrong: never shown as throughput
+  invalid,   ///< faster than physics allows
   device_lost,
 };
 std::string_view to_string(Status status);
