@@ -53,7 +53,7 @@ Range part_of(int64_t n, int part, int parts, int64_t align) {
   return {std::min(n, first * align), std::min(n, (first + count) * align)};
 }
 
-/// Sets up every thread that enters the arena, and hands it back to oneTBB as it was.
+/// Hands a thread that leaves the arena back to oneTBB as it was.
 class Team::Observer final : public tbb::task_scheduler_observer {
  public:
   explicit Observer(tbb::task_arena& arena) : tbb::task_scheduler_observer(arena) {
@@ -63,7 +63,6 @@ class Team::Observer final : public tbb::task_scheduler_observer {
     observe(true);
   }
   ~Observer() override { observe(false); }
-  void on_scheduler_entry(bool) override { enable_flush_to_zero(); }
   void on_scheduler_exit(bool is_worker) override {
     if (is_worker && pinned_to >= 0 && all_known_) {
       pthread_setaffinity_np(pthread_self(), sizeof all_, &all_);
@@ -113,6 +112,8 @@ void Team::pin(int part) {
 
 void Team::wait_for_work(int part) {
   pin(part);
+  // Set here and not where a thread enters the arena: oneTBB may load the state kept with the task after that.
+  const uint32_t floating_point_state = enable_flush_to_zero();
   Slot& slot = slots_[static_cast<size_t>(part)];
   auto idle_since = std::chrono::steady_clock::now();
   for (int spin = 1;; ++spin) {
@@ -130,6 +131,7 @@ void Team::wait_for_work(int part) {
     if (spin == 1) idle_since = std::chrono::steady_clock::now();
     if (spin % 64 == 0 && std::chrono::steady_clock::now() - idle_since > kWaitForWork) break;
   }
+  restore_floating_point_state(floating_point_state);
   slot.resident.store(false, std::memory_order_release);
 }
 
