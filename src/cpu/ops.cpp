@@ -16,6 +16,13 @@ void require_support(const Support& support, Op op, Precision precision) {
   }
 }
 
+namespace {
+bool multiplies_matrices(Op op) {
+  return op == Op::gemm || op == Op::gemv || op == Op::conv2d_forward || op == Op::conv2d_backward_data ||
+         op == Op::conv2d_backward_weights || op == Op::attention_forward || op == Op::attention_backward;
+}
+}  // namespace
+
 CpuOps::CpuOps(Team& team, const Blas& blas, const CpuThresholds& thresholds, int64_t& allocations)
     : team_(team),
       blas_(blas),
@@ -34,7 +41,7 @@ Support CpuOps::supports(Op op, Precision precision) const {
       return {};
     case Precision::tf32:
       // A precision of matrix products only: elsewhere it is fp32.
-      if (op != Op::gemm && op != Op::gemv) return {};
+      if (!multiplies_matrices(op)) return {};
       return {SupportLevel::no, "no CPU multiplies in tf32; use fp32 or bf16"};
     case Precision::bf16:
     case Precision::fp16:

@@ -42,6 +42,11 @@ Support matrix_support(Precision precision, int compute_capability) {
 Support GpuOps::supports(Op op, Precision precision) const {
   switch (op) {
     case Op::gemm:
+    case Op::conv2d_forward:
+    case Op::conv2d_backward_data:
+    case Op::conv2d_backward_weights:
+    case Op::attention_forward:
+    case Op::attention_backward:
       return matrix_support(precision, hardware_.compute_capability);
     case Op::fma_peak:
       return supports_fma_unit(FmaUnit::vector_auto, precision);
@@ -59,6 +64,20 @@ Support GpuOps::supports(Op op, Precision precision) const {
     case Op::reduce:
     case Op::dot:
     case Op::gemv:
+    case Op::pool_forward:
+    case Op::pool_backward:
+    case Op::batch_norm_forward:
+    case Op::batch_norm_backward:
+    case Op::layer_norm_forward:
+    case Op::layer_norm_backward:
+    case Op::softmax_forward:
+    case Op::softmax_backward:
+    case Op::cross_entropy:
+    case Op::embedding_forward:
+    case Op::embedding_backward:
+    case Op::prepare_update:
+    case Op::sgd_step:
+    case Op::adamw_step:
       // Kernels over the storage type, which every capability loads and converts.
       return {};
   }

@@ -90,6 +90,25 @@ Cost cost_of(Op op, const VectorSpec& s) {
     case Op::gemv:
     case Op::gemm:
     case Op::fma_peak:
+    case Op::conv2d_forward:
+    case Op::conv2d_backward_data:
+    case Op::conv2d_backward_weights:
+    case Op::attention_forward:
+    case Op::attention_backward:
+    case Op::pool_forward:
+    case Op::pool_backward:
+    case Op::batch_norm_forward:
+    case Op::batch_norm_backward:
+    case Op::layer_norm_forward:
+    case Op::layer_norm_backward:
+    case Op::softmax_forward:
+    case Op::softmax_backward:
+    case Op::cross_entropy:
+    case Op::embedding_forward:
+    case Op::embedding_backward:
+    case Op::prepare_update:
+    case Op::sgd_step:
+    case Op::adamw_step:
       break;
   }
   throw std::invalid_argument("cost_of: " + std::string(to_string(op)) + " has no vector form");
