@@ -21,6 +21,8 @@ std::string_view to_string(FileKind kind) {
       return "result";
     case FileKind::report:
       return "report";
+    case FileKind::noise_profile:
+      return "noise_profile";
     case FileKind::config:
       return "config";
   }
@@ -31,8 +33,9 @@ std::optional<FileKind> kind_of(const Json& json) {
   if (!json.is_object()) return std::nullopt;
   const auto kind = json.find("kind");
   if (kind != json.end()) {
-    if (*kind == "result") return FileKind::result;
-    if (*kind == "report") return FileKind::report;
+    for (const FileKind known : {FileKind::result, FileKind::report, FileKind::noise_profile}) {
+      if (*kind == std::string(to_string(known))) return known;
+    }
     return std::nullopt;
   }
   return json.contains("sweeps") ? std::optional(FileKind::config) : std::nullopt;
@@ -66,8 +69,7 @@ std::string shown(const Json& json, const std::string& pointer) {
 
 std::vector<Violation> schema_violations(const Json& json, FileKind kind) {
   if (kind == FileKind::config) throw Error("schema_violations: configs are checked by parse_config");
-  const nlohmann::json schema_json =
-      nlohmann::json::parse(kind == FileKind::result ? result_schema_text() : report_schema_text());
+  const nlohmann::json schema_json = nlohmann::json::parse(schema_text(kind));
   valijson::Schema schema;
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)
       .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), schema);
@@ -95,6 +97,7 @@ class Rules {
   explicit Rules(const Json& json) : json_(json) {}
   std::vector<Violation> result();
   std::vector<Violation> report();
+  std::vector<Violation> noise_profile();
 
  private:
   void add(const std::string& pointer, const std::string& what) { found_.push_back({pointer, what}); }
@@ -225,6 +228,18 @@ std::vector<Violation> Rules::report() {
   return std::move(found_);
 }
 
+std::vector<Violation> Rules::noise_profile() {
+  for (size_t i = 0; i < json_.at("devices").size(); ++i) {
+    const std::string name = text(json_["devices"][i], "device_class");
+    const auto [first, fresh] = keys_.try_emplace(name, i);
+    if (!fresh) {
+      add(fmt::format("/devices/{}/device_class", i),
+          fmt::format("{} is the device class of /devices/{} as well", name, first->second));
+    }
+  }
+  return std::move(found_);
+}
+
 }  // namespace
 
 std::vector<Violation> rule_violations(const Json& json, FileKind kind) {
@@ -233,6 +248,8 @@ std::vector<Violation> rule_violations(const Json& json, FileKind kind) {
       return Rules(json).result();
     case FileKind::report:
       return Rules(json).report();
+    case FileKind::noise_profile:
+      return Rules(json).noise_profile();
     case FileKind::config:
       break;
   }

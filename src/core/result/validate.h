@@ -1,4 +1,5 @@
-// Validation of result.json and report.json: against the shipped JSON Schemas, and what a schema can't say.
+// Validation of result.json, report.json and noise profiles: against the shipped JSON Schemas, and what a schema can't
+// say.
 //
 // Why: other programs read and write these files; a person who got one by mail wants to know whether it is whole.
 // Promises: every violation has a JSON pointer; an empty list means that both the schema and the rules below hold.
@@ -18,19 +19,20 @@ struct Violation {
   std::string what;
 };
 
-enum class FileKind : uint8_t { result, report, config };
+enum class FileKind : uint8_t { result, report, noise_profile, config };
 std::string_view to_string(FileKind kind);
 /// By the member `kind`; a file with `sweeps` and without `kind` is a config. Empty: none of ours.
 std::optional<FileKind> kind_of(const Json& json);
 
-std::string_view result_schema_text();
-std::string_view report_schema_text();
+/// The text of results/schema/KIND.schema.json. @param kind any but config, whose schema stands in configs/schema.
+std::string_view schema_text(FileKind kind);
 
-/// @param kind result or report
+/// @param kind any but config
 std::vector<Violation> schema_violations(const Json& json, FileKind kind);
 /// Of a result: keys are unique, equal the axes' columns and agree with pair_key and sweep_key; timings refer to
 /// points, once per process; parallel columns are of equal length; an `ok` point of a whole result has timings. Of a
-/// report: pairs and peaks refer to points; intervals contain their value.
+/// report: pairs and peaks refer to points; intervals contain their value. Of a noise profile: a device class stands
+/// once.
 std::vector<Violation> rule_violations(const Json& json, FileKind kind);
 /// Both; the rules only where the schema holds.
 std::vector<Violation> violations(const Json& json, FileKind kind);
