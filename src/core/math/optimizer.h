@@ -27,7 +27,7 @@ static_assert(sizeof(TrainingState) == 64);
 
 /// w, v in place. `first`: no momentum has been gathered yet.
 template <typename T>
-DLB_HD inline void sgd_update(T& w, T& v, T g, T lr, T momentum, T weight_decay, bool first) {
+DLB_HD void sgd_update(T& w, T& v, T g, T lr, T momentum, T weight_decay, bool first) {
   g += weight_decay * w;
   v = first ? g : momentum * v + g;
   w -= lr * v;
@@ -35,8 +35,8 @@ DLB_HD inline void sgd_update(T& w, T& v, T g, T lr, T momentum, T weight_decay,
 
 /// correction1 = 1/(1-beta1^t), correction2 = 1/sqrt(1-beta2^t).
 template <typename T>
-DLB_HD inline void adamw_update(T& w, T& m, T& v, T g, T lr, T beta1, T beta2, T epsilon, T weight_decay, T correction1,
-                                T correction2) {
+DLB_HD void adamw_update(T& w, T& m, T& v, T g, T lr, T beta1, T beta2, T epsilon, T weight_decay, T correction1,
+                         T correction2) {
   w -= lr * weight_decay * w;
   m = beta1 * m + (T(1) - beta1) * g;
   v = beta2 * v + (T(1) - beta2) * g * g;
@@ -44,8 +44,8 @@ DLB_HD inline void adamw_update(T& w, T& m, T& v, T g, T lr, T beta1, T beta2, T
 }
 
 /// The state after a gradient was looked at (GradientSpec): the norm of the *scaled* gradient and whether it is finite.
-DLB_HD inline void update_training_state(TrainingState& state, float scaled_norm, bool finite, float max_norm,
-                                         bool dynamic_scaling, int32_t growth_interval) {
+DLB_HD void update_training_state(TrainingState& state, float scaled_norm, bool finite, float max_norm,
+                                  bool dynamic_scaling, int32_t growth_interval) {
   const float inverse = 1.0f / state.loss_scale;
   state.gradient_norm = scaled_norm * inverse;
   state.skip = dynamic_scaling && !finite ? 1 : 0;
