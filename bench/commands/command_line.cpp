@@ -62,6 +62,15 @@ std::string help_footer() {
   return text;
 }
 
+/// An empty value is a slip of the shell (`--batch "$UNSET"`), and no option means something by it.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    option->check([](const std::string& value) { return value.empty() ? std::string("the value is empty") : ""; });
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*command);
+}
+
 }  // namespace
 
 const char* program_version() {
@@ -108,6 +117,7 @@ std::unique_ptr<CLI::App> make_command_line(Program& program, Action& action) {
 #define DLB_COMMAND(name) add_##name##_command(*app, program, action);
 #include "commands/commands.def"
 #undef DLB_COMMAND
+  refuse_empty_values(*app);
   return app;
 }
 

@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 namespace dlbench {
 
 namespace {
 
-/// A whole number or, where `real`, any number; the option's name is in the error.
+/// A number of type T, finite and at least `least`; the option's name is in the error.
 template <class T>
-T number_of(const std::string& option, const std::string& text, const char* what) {
+T number_of(const std::string& option, const std::string& text, const char* what, T least = 0) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const bool finite = static_cast<double>(value) <= std::numeric_limits<double>::max();  // NaN isn't either
+  if (error != std::errc() || end != text.data() + text.size() || !finite || value < least) {
     throw UsageError(fmt::format("{} {}: must be {}", option, text, what));
   }
   return value;
@@ -70,10 +72,11 @@ Config config_from(const MeasureArguments& a, const WorkloadCatalog& catalog) {
   overrides.require = a.require;
   overrides.filters = a.filters;
   overrides.points = a.points;
-  if (!a.processes.empty()) overrides.processes = number_of<int>("--processes", a.processes, "a whole number from 1");
-  if (!a.threads.empty()) overrides.threads = number_of<int>("--threads", a.threads, "a whole number from 1");
+  if (!a.processes.empty())
+    overrides.processes = number_of<int>("--processes", a.processes, "a whole number from 1", 1);
+  if (!a.threads.empty()) overrides.threads = number_of<int>("--threads", a.threads, "a whole number from 1", 1);
   if (!a.time_budget.empty()) {
-    overrides.time_budget_seconds = number_of<double>("--time-budget", a.time_budget, "a number of seconds");
+    overrides.time_budget_seconds = number_of<double>("--time-budget", a.time_budget, "a number of seconds from 0");
   }
   if (!a.seed.empty()) overrides.seed = number_of<uint64_t>("--seed", a.seed, "a whole number from 0");
   if (!a.profile.empty()) overrides.profile = a.profile;

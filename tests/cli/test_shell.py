@@ -57,6 +57,15 @@ class Usage(CliTest):
     def test_value_out_of_a_closed_set(self):
         self.fails("list", "animals", code=2, says=r"animals not in \{workloads,configs,precisions,devices\}.*`dlbench list --help`")
 
+    def test_an_empty_value_is_no_value(self):
+        for arguments in (["run", "--batch", ""], ["run", "-o", ""], ["check", "--point", ""], ["report", "x.json", "-o", ""]):
+            self.fails(*arguments, code=2, says=r"the value is empty")
+
+    def test_numbers_that_mean_nothing(self):
+        for arguments in (["--threads", "0"], ["--processes", "0"], ["--time-budget", "nan"], ["--time-budget", "-1"],
+                          ["--time-budget", "inf"], ["--seed", "-1"]):
+            self.fails("run", *arguments, code=2, says=rf"{arguments[0]} {arguments[1]}: must be a")
+
     def test_options_that_exclude_each_other(self):
         self.fails("list", "--names", "--json", code=2, says=r"--json excludes --names")
 
