@@ -9,6 +9,7 @@
 
 #include "commands/measure_options.h"
 #include "core/base/json.h"
+#include "core/measure/result_file.h"
 #include "core/measure/verify.h"
 
 namespace dlbench {
@@ -101,6 +102,7 @@ ExitCode check(Program& program, const CheckArguments& arguments) {
   const Config config = config_from(arguments, program.catalog);
   Registry registry({.search_path = {}, .meta = config.meta});
   const Plan plan = make_plan(config, program.catalog, registry, Purpose::checking);
+  if (!arguments.json.empty() && arguments.json != "-") require_writable("--json", arguments.json);
   size_t key_width = 5;
   for (const PlannedPoint& point : plan.points) key_width = std::max(key_width, point.key.size());
   const bool table = arguments.json != "-";

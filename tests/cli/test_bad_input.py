@@ -1,7 +1,9 @@
 """Bad input: one clear sentence, the right exit code, nothing lost."""
 
 import json
+import os
 import re
+import stat
 import subprocess
 
 from cli import PROGRAM, CliTest, main
@@ -58,6 +60,15 @@ class BadConfig(CliTest):
 
     def test_bad_filter(self):
         self.refused(config(), r"\(\[", "--filter", "([")
+
+    def test_a_filter_that_is_too_long_for_regular_expressions(self):
+        self.refused(config(filters=["(" * 50000 + ")" * 50000]), r"bad\.json: /filters/0: has 100000 characters")
+
+    def test_nested_too_deeply(self):
+        deep = '{"kind": "result", "points": ' + "[" * 300000 + "]" * 300000 + "}"
+        self.refused(deep, r"bad\.json: .*nested more than 200 deep")
+        out, _ = self.dlbench("validate", "bad.json", code=4)
+        self.assertRegex(out, r"bad\.json: .*nested more than 200 deep")
 
     def test_no_such_config(self):
         self.fails("run", "nowhere", code=2, says=r"there is no config 'nowhere'.*quick")
@@ -123,6 +134,38 @@ class Output(CliTest):
         self.assertIn("out.json.previous", err)
 
 
+    def test_files_beside_the_result_are_refused_before_measuring(self):
+        self.write("c.json", config())
+        for value, says in (("no/such/g.json", r"there is no directory no/such.*nothing was measured"),
+                            (".", r"is a directory.*nothing was measured"),
+                            ("out.json", r"this is the result file of --output"),
+                            ("../" + self.folder.name + "/out.json", r"this is the result file of --output")):
+            self.fails("run", "c.json", "-o", "out.json", "--gbench-out", value, code=2, says=says)
+            self.assertFalse((self.folder / "out.json").exists())
+        self.fails("check", "c.json", "--json", "no/such/c.json", code=2, says=r"there is no directory no/such")
+
+    def test_a_device_stays_a_device(self):
+        self.write("c.json", config())
+        name = "out.json"
+        self.dlbench("run", "c.json", "-o", name)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+            self.dlbench("report", name, "-o", "pipe")
+            self.assertIn("Where the GPU wins", reader.communicate(timeout=60)[0])
+        self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+
+    def test_a_link_stays_a_link(self):
+        self.write("c.json", config())
+        name = "out.json"
+        self.dlbench("run", "c.json", "-o", name)
+        self.write("target.md", "old")
+        (self.folder / "link.md").symlink_to("target.md")
+        self.dlbench("report", name, "-o", "link.md")
+        self.assertTrue((self.folder / "link.md").is_symlink())
+        self.assertIn("Where the GPU wins", (self.folder / "target.md").read_text())
+
+
 class Results(CliTest):
     def unreadable(self, name, says):
         """`report` has nothing to show: an error. What `validate` finds is its result."""
@@ -143,6 +186,15 @@ class Results(CliTest):
         self.write("c.json", config(**changes))
         self.dlbench("run", "c.json", "-o", name, "--quiet")
         return self.folder / name
+
+    def test_an_axis_of_another_type_is_a_violation(self):
+        path = self.measured()
+        result = json.loads(path.read_text())
+        result["points"][0]["axis_batch"] = "x"
+        path.write_text(json.dumps(result))
+        out, err = self.dlbench("validate", path.name, code=4)
+        self.assertIn("/points/0", out)
+        self.assertEqual(err, "")
 
     def test_a_result_cut_in_half(self):
         path = self.measured()

@@ -102,6 +102,14 @@ class Broken(CliTest):
         self.assertEqual(row["status"], "timeout")
         self.assertIn("0.05 s", row["reason"])
 
+    def test_hanging_control_kernels_cost_one_timeout(self):
+        self.write("c.json", config(measure={"processes": 2, "point_timeout_seconds": 0.2}, meta={"hang_seconds": 30},
+                                    sweeps=[{"workload": "gemm", "batch": 16}], devices=["meta:cpu"]))
+        _, err = self.dlbench("run", "c.json", "-o", "out.json", code=5, timeout=20)
+        self.assertEqual(err.count("control kernels"), 1, err)
+        [warning] = [w for w in self.read_json("out.json")["warnings"] if "control kernels" in w]
+        self.assertIn("0.2 s", warning)
+
     def test_a_lost_device(self):
         self.write("c.json", config(measure={"processes": 1}, meta={"fail_after_ops": 20}, devices=["meta:cpu"]))
         self.dlbench("run", "c.json", "-o", "out.json", code=5)
@@ -111,10 +119,10 @@ class Broken(CliTest):
 class Interrupted(CliTest):
     """A run whose points hang is stopped from outside."""
 
-    def start(self):
+    def start(self, **options):
         self.write("c.json", config(measure={"processes": 2, "point_timeout_seconds": 60}, meta={"hang_seconds": 0.005}))
         process = subprocess.Popen([PROGRAM, "run", "c.json", "-o", "out.json"], cwd=self.folder, env=self.environment(),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         self.addCleanup(process.kill)
         self.wait_for(lambda: (self.folder / "out.json").exists() and self.read_json("out.json")["timings"])
         return process
@@ -151,6 +159,26 @@ class Interrupted(CliTest):
 
     def test_terminated(self):
         self.stop(signal.SIGTERM, 143)
+
+    def test_terminating_the_whole_process_group_is_no_failure(self):
+        process = self.start(start_new_session=True)
+        os.killpg(process.pid, signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143, err)
+        self.assertNotIn("failed", statuses(self.read_json("out.json")))
+
+    def test_a_damaged_journal_costs_what_is_behind_the_damage(self):
+        self.stop(signal.SIGTERM, 143)
+        (self.folder / "out.json.journal").write_bytes(b"\0\0\0\0\n{}\n")
+        _, err = self.dlbench("run", "c.json", "-o", "out.json", "--resume")
+        self.assertRegex(err, r"out\.json\.journal:1:1: .*measured again")
+        self.assertFalse(self.read_json("out.json")["partial"])
+        result = self.read_json("out.json")
+        result["partial"] = True
+        self.write("out.json", result)
+        (self.folder / "out.json.journal").write_text('{"type": "point"}\n')
+        _, err = self.dlbench("run", "c.json", "-o", "out.json", "--resume")
+        self.assertRegex(err, r"out\.json\.journal holds a line that no worker wrote; .*measured again")
 
     def test_a_killed_worker_costs_its_point_only(self):
         process = self.start()

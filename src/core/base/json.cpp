@@ -42,10 +42,20 @@ std::string reason_of(const std::string& what) {
   return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
-/// Finds keys that occur twice in one object while parsing; nlohmann keeps the last one silently.
-class DuplicateFinder {
+/// Nothing that dlbench reads or writes comes near it, and what walks a document (schema checks, printing) does so by
+/// recursion.
+constexpr int kMaxDepth = 200;
+
+/// Finds keys that occur twice in one object while parsing, which nlohmann resolves silently, and stops at documents
+/// that are nested too deeply.
+class ParseWatch {
  public:
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
+  explicit ParseWatch(const std::string& origin) : origin_(origin) {}
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kMaxDepth) {
+      throw InputError(fmt::format("{}: its lists and objects are nested more than {} deep; is this the right file?",
+                                   origin_, kMaxDepth));
+    }
     if (event == Json::parse_event_t::object_start) {
       keys_.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
@@ -56,6 +66,10 @@ class DuplicateFinder {
     }
     return true;
   }
+  const std::string& duplicate() const { return duplicate_; }
+
+ private:
+  const std::string& origin_;
   std::vector<std::set<std::string>> keys_;
   std::string duplicate_;
 };
@@ -66,11 +80,11 @@ Json parse_json(std::string_view text, const std::string& origin, JsonComments c
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     throw InputError(fmt::format("{}: the file is empty; expected a JSON object", origin));
   }
-  DuplicateFinder finder;
+  ParseWatch watch(origin);
   Json json;
   try {
     json = Json::parse(
-        text, [&finder](int d, Json::parse_event_t e, Json& p) { return finder(d, e, p); }, true,
+        text, [&watch](int d, Json::parse_event_t e, Json& p) { return watch(d, e, p); }, true,
         comments == JsonComments::kAllow);
   } catch (const Json::parse_error& e) {
     const Place place = place_of(text, e.byte);
@@ -81,9 +95,9 @@ Json parse_json(std::string_view text, const std::string& origin, JsonComments c
   } catch (const Json::exception& e) {
     throw InputError(fmt::format("{}: this is not JSON: {}", origin, reason_of(e.what())));
   }
-  if (!finder.duplicate_.empty()) {
+  if (!watch.duplicate().empty()) {
     throw InputError(
-        fmt::format("{}: the key \"{}\" occurs twice in one object; keep one of them", origin, finder.duplicate_));
+        fmt::format("{}: the key \"{}\" occurs twice in one object; keep one of them", origin, watch.duplicate()));
   }
   return json;
 }
@@ -146,23 +160,45 @@ std::string dump_json(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+namespace {
+/// False, with errno, when not all of it could be written.
+bool write_all(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(descriptor, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+}  // namespace
+
 void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
-  const auto fail = [&path](const char* what) {
+  namespace fs = std::filesystem;
+  const auto fail = [&path](const char* what, const char* consequence = "; nothing was changed there") {
     const std::string reason = std::strerror(errno);
-    throw Error(fmt::format("{}: {}: {}; nothing was changed there", path.string(), what, reason));
+    throw Error(fmt::format("{}: {}: {}{}", path.string(), what, reason, consequence));
   };
-  const std::filesystem::path temporary = path.string() + fmt::format(".{}.tmp", ::getpid());
+  std::error_code ignored;
+  const fs::file_status there = fs::status(path, ignored);
+  if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_directory(there)) {
+    // A device or a pipe is written to; renaming a file over /dev/null would take it away from the whole system.
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0) fail("cannot be written");
+    if (!write_all(file.get(), content)) fail("cannot be written", "");
+    return;
+  }
+  // A symbolic link stays one: the file that it names is replaced.
+  fs::path target = path;
+  if (fs::is_symlink(fs::symlink_status(path, ignored)) && fs::exists(there)) target = fs::canonical(path, ignored);
+  if (target.empty()) target = path;
+  const fs::path temporary = target.string() + fmt::format(".{}.tmp", ::getpid());
   try {
     const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (file.get() < 0) fail("cannot be written");
-    for (size_t done = 0; done < content.size();) {
-      const ssize_t n = ::write(file.get(), content.data() + done, content.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail("cannot be written");
-      done += static_cast<size_t>(n);
-    }
+    if (!write_all(file.get(), content)) fail("cannot be written");
     if (::fsync(file.get()) != 0 && errno != EINVAL) fail("cannot be written");
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot be replaced");
+    if (::rename(temporary.c_str(), target.c_str()) != 0) fail("cannot be replaced");
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;

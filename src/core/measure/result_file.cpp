@@ -19,10 +19,41 @@ namespace fs = std::filesystem;
 namespace {
 constexpr std::chrono::seconds kWriteInterval{1};
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw UsageError(fmt::format("--output {}: {}; nothing was measured", path, why));
+[[noreturn]] void refuse(const std::string& path, const std::string& why, const std::string& option = "--output") {
+  throw UsageError(fmt::format("{} {}: {}; nothing was measured", option, path, why));
+}
+
+fs::path directory_of(const fs::path& path) {
+  return path.parent_path().empty() ? fs::path(".") : path.parent_path();
+}
+
+void require_directory(const std::string& path, const std::string& option) {
+  std::error_code error;
+  const fs::path directory = directory_of(path);
+  if (fs::is_directory(directory, error)) return;
+  refuse(path, fmt::format("there is no directory {}; make it first (mkdir -p)", directory.string()), option);
 }
 }  // namespace
+
+void require_writable(const std::string& option, const std::string& path) {
+  std::error_code error;
+  require_directory(path, option);
+  if (fs::is_directory(path, error)) refuse(path, "is a directory; name a file", option);
+  const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
+  // A regular file is replaced through a new one beside it: its directory must be writable.
+  const std::string place = special ? path : directory_of(path).string();
+  if (::access(place.c_str(), W_OK) != 0) {
+    refuse(path, fmt::format("{} cannot be written: {}", place, std::strerror(errno)), option);
+  }
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error) && !error) return true;
+  const fs::path left = fs::weakly_canonical(fs::absolute(a), error),
+                 right = fs::weakly_canonical(fs::absolute(b), error);
+  return !left.empty() && left == right;
+}
 
 ResultFile::~ResultFile() {
   if (journal_ >= 0) ::close(journal_);
@@ -34,10 +65,7 @@ std::string ResultFile::start(const Result& initial) {
   const fs::path path(path_), previous(path_ + ".previous");
   const bool exists = fs::exists(path, error);
   if (exists && !fs::is_regular_file(path, error)) refuse(path_, "this is no regular file");
-  const fs::path directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  if (!fs::is_directory(directory, error)) {
-    refuse(path_, fmt::format("there is no directory {}; make it first (mkdir -p)", directory.string()));
-  }
+  require_directory(path_, "--output");
   if (exists) {
     fs::rename(path, previous, error);
     if (error)
@@ -47,7 +75,11 @@ std::string ResultFile::start(const Result& initial) {
     write(initial);
     open_journal(false);
   } catch (const Error& problem) {
-    if (exists) fs::rename(previous, path, error);
+    if (exists) {
+      fs::rename(previous, path, error);
+    } else if (fs::is_regular_file(path, error)) {
+      fs::remove(path, error);
+    }
     throw UsageError(fmt::format("{}; nothing was measured", problem.what()));
   }
   return exists ? fmt::format("{} was there already and is now {}", path_, previous.string()) : "";
@@ -61,7 +93,12 @@ std::optional<ResultFile::Interrupted> ResultFile::read_interrupted() const {
   std::ifstream journal(journal_path());
   for (std::string line; std::getline(journal, line);) {
     if (journal.eof()) break;  // no newline behind it: cut in the middle of writing
-    interrupted.journal.push_back(parse_json(line, journal_path()));
+    try {
+      interrupted.journal.push_back(parse_json(line, journal_path()));
+    } catch (const InputError& e) {  // a machine that lost power may leave anything at the end
+      interrupted.problem = e.what();
+      break;
+    }
   }
   return interrupted;
 }

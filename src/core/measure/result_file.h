@@ -13,6 +13,12 @@
 
 namespace dlbench {
 
+/// Refuses a file that can't be written at the end, before hours are spent on what it should hold: no directory, a
+/// directory, no permission. @param option as the user wrote it, "--gbench-out" @throws UsageError
+void require_writable(const std::string& option, const std::string& path);
+/// Whether two paths name one file, through links and `..`; also of files that aren't there yet.
+bool same_file(const std::string& a, const std::string& b);
+
 class ResultFile {
  public:
   /// @param path "-": nothing is on disk until `finish` writes to standard output.
@@ -29,6 +35,7 @@ class ResultFile {
   struct Interrupted {
     Result result;
     std::vector<Json> journal;
+    std::string problem;  ///< why the journal ends early; "" when all of it could be read
   };
   std::optional<Interrupted> read_interrupted() const;
   /// Goes on with the file that is there.

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "core/analysis/statistics.h"
 #include "core/base/error.h"
@@ -24,8 +25,9 @@ namespace dlbench {
 
 namespace {
 
-constexpr double kReadySeconds = 120;  // a worker that says nothing for so long after its start is ended
-constexpr double kControlSeconds = 120;
+constexpr double kReadySeconds = 120;    // a worker that says nothing for so long after its start is ended
+constexpr double kControlSeconds = 120;  // or what a point may take, if that is less
+constexpr double kOwnSignalSeconds = 0.25;
 constexpr double kPollSeconds = 0.1;  // how soon a signal is noticed
 constexpr int kFailedStarts = 2;      // in a row: then no worker will start
 constexpr int kLossesPerDevice = 2;   // in a row, each in a fresh worker: then the device is gone
@@ -175,10 +177,11 @@ class PlanRun {
   }
 
   void controls(const std::string& position) {
-    if (!start_worker()) return;
+    if (controls_hang_ || !start_worker()) return;
     worker_->send({{"do", "controls"}, {"position", position}});
     Json answer;
-    switch (wait(kControlSeconds, answer)) {
+    const double limit = std::min(kControlSeconds, plan_.config.measure.point_timeout_seconds);
+    switch (wait(limit, answer)) {
       case Wait::answered:
         answer["process"] = process_;
         record_.absorb(answer);
@@ -187,7 +190,10 @@ class PlanRun {
         worker_.reset();
         return;
       case Wait::timed_out:
-        warn(fmt::format("control kernels at the {} of process {} took too long", position, process_));
+        warn(
+            fmt::format("control kernels at the {} of process {} weren't done after {} s; this run goes on without any",
+                        position, process_, limit));
+        controls_hang_ = true;
         break;
       case Wait::ended:
         warn(fmt::format("control kernels at the {} of process {}: {}", position, process_, describe_end()));
@@ -230,9 +236,18 @@ class PlanRun {
         return Wait::answered;
       }
       if (interrupted()) return Wait::interrupted;
-      if (!worker_->running()) return Wait::ended;
+      if (!worker_->running()) return ended_by_our_signal() ? Wait::interrupted : Wait::ended;
       if (steady_seconds() >= deadline) return Wait::timed_out;
     }
+  }
+
+  /// `kill -TERM` of a process group (service managers, batch systems) ends the worker; our own copy of the signal may
+  /// come a moment later.
+  bool ended_by_our_signal() const {
+    if (!worker_->ended_by(SIGTERM)) return false;
+    const double deadline = steady_seconds() + kOwnSignalSeconds;
+    while (!interrupted() && steady_seconds() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return interrupted();
   }
 
   void lose_worker() {
@@ -308,6 +323,7 @@ class PlanRun {
   std::unique_ptr<WorkerProcess> worker_;
   int process_ = 0, failed_starts_ = 0;
   std::string start_error_;
+  bool controls_hang_ = false;  ///< each further attempt would cost another timeout
   double started_ = 0;
   size_t measured_ = 0;
 };

@@ -54,9 +54,19 @@ RunRecord::RunRecord(const Plan& plan, const WorkloadCatalog& catalog, Registry&
 
 std::vector<std::string> RunRecord::open() {
   std::vector<std::string> notes;
+  if (!options_.gbench_out.empty()) {
+    require_writable("--gbench-out", options_.gbench_out);
+    if (options_.output != "-" && same_file(options_.gbench_out, options_.output)) {
+      throw UsageError(
+          fmt::format("--gbench-out {}: this is the result file of --output; name another one", options_.gbench_out));
+    }
+  }
   const auto interrupted = options_.resume ? file_.read_interrupted() : std::nullopt;
   if (interrupted) {
-    take_over(*interrupted);
+    const std::string problem = take_over(*interrupted);
+    if (!problem.empty()) {
+      notes.push_back(fmt::format("{}; what is behind that is measured again", problem));
+    }
     file_.resume(result_);
     return notes;
   }
@@ -66,7 +76,7 @@ std::vector<std::string> RunRecord::open() {
   return notes;
 }
 
-void RunRecord::take_over(const ResultFile::Interrupted& interrupted) {
+std::string RunRecord::take_over(const ResultFile::Interrupted& interrupted) {
   const Result& old = interrupted.result;
   if (comparable(old.config) != comparable(result_.config)) {
     throw UsageError(
@@ -90,7 +100,16 @@ void RunRecord::take_over(const ResultFile::Interrupted& interrupted) {
   for (const PointRow& row : old.points) {
     if (const auto at = row_of_.find(row.key); at != row_of_.end()) merge_row(result_.points[at->second], row);
   }
-  for (const Json& answer : interrupted.journal) enter(answer);
+  for (const Json& answer : interrupted.journal) {
+    try {
+      enter(answer);
+    } catch (const Json::exception&) {
+      return fmt::format("{}.journal holds a line that no worker wrote", options_.output);
+    } catch (const InputError& e) {
+      return fmt::format("{}.journal: {}", options_.output, e.what());
+    }
+  }
+  return interrupted.problem;
 }
 
 Result RunRecord::finish() {

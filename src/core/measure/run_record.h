@@ -42,7 +42,8 @@ class RunRecord {
   const Json& environment() const { return result_.environment; }
 
  private:
-  void take_over(const ResultFile::Interrupted& interrupted);
+  /// Returns what of it couldn't be read, "" for nothing.
+  std::string take_over(const ResultFile::Interrupted& interrupted);
   void enter(const Json& answer);
   void enter_controls(const Json& answer, int process);
   void label();

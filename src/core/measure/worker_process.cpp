@@ -174,6 +174,7 @@ void WorkerProcess::reap() {
   if (!error_buffer_.empty() && error_buffer_.back() != '\n') error_buffer_ += '\n';
   collect_stderr();
   if (WIFSIGNALED(status)) {
+    signal_ = WTERMSIG(status);
     ended_ = fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   } else {
     ended_ = WEXITSTATUS(status) == 0 ? "ok" : fmt::format("exit {}", WEXITSTATUS(status));

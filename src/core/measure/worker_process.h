@@ -30,6 +30,7 @@ class WorkerProcess {
   void kill();
   /// "ok", "exit 3", "signal 9 (Killed)"; of an ended worker.
   const std::string& how_it_ended() const { return ended_; }
+  bool ended_by(int signal) const { return signal_ == signal; }
   /// The last line that it wrote to stderr.
   std::string last_words() const { return stderr_lines_.empty() ? "" : stderr_lines_.back(); }
   /// Lines from its stderr since the last call.
@@ -42,6 +43,7 @@ class WorkerProcess {
   void reap();
 
   pid_t pid_ = -1;
+  int signal_ = 0;  ///< that ended it
   int commands_ = -1, answers_ = -1, errors_ = -1;
   bool answers_open_ = true, errors_open_ = true;
   std::string answer_buffer_, error_buffer_, ended_;

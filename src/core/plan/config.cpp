@@ -17,6 +17,8 @@ namespace {
 
 /// More points than this are a typing error: at a tenth of a second each they take hours.
 constexpr int64_t kMaxPoints = 100000;
+/// std::regex compiles and matches by recursion: a much longer expression could end the program.
+constexpr size_t kMaxFilterLength = 1000;
 constexpr int64_t kLargest = int64_t{1} << 53;  // whole numbers that every JSON reader keeps exactly
 
 struct Profile {
@@ -262,6 +264,12 @@ void read_sweeps(ObjectReader& root, Config& config, const WorkloadCatalog& cata
 void check_filters(const Config& config, const ObjectReader& root) {
   for (size_t i = 0; i < config.filters.size(); ++i) {
     const std::string& filter = config.filters[i];
+    if (filter.size() > kMaxFilterLength) {
+      root.fail(
+          fmt::format("filters/{}", i),
+          fmt::format("has {} characters; a filter may have {}: name a shorter part of the keys, or several filters",
+                      filter.size(), kMaxFilterLength));
+    }
     try {
       const std::regex compiled(filter.starts_with('-') ? filter.substr(1) : filter);
     } catch (const std::regex_error& e) {

@@ -144,8 +144,9 @@ void Rules::point(size_t index) {
   agree("device", "device");
   agree("precision", "precision");
   const std::string axis = text(row, "sweep_axis");
-  if (!axis.empty() && !row.at("sweep_value").is_null() && row.contains("axis_" + axis) &&
-      row["axis_" + axis].get<double>() != row["sweep_value"].get<double>()) {
+  const std::string column = "axis_" + axis;
+  if (!axis.empty() && !row.at("sweep_value").is_null() && row.contains(column) &&
+      (!row[column].is_number() || row[column].get<double>() != row["sweep_value"].get<double>())) {
     add(pointer + "/sweep_value", fmt::format("sweep_value and axis_{} differ", axis));
   }
 }
