@@ -35,6 +35,41 @@ class MetaOps final : public Ops {
   void gemv(const GemvSpec& spec, const void* a, const void* x, void* y) override;
   void gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c,
             void* pre_activation) override;
+  void conv2d_forward(const Conv2dSpec& spec, const void* x, const void* w, const void* bias, void* y,
+                      void* workspace) override;
+  void conv2d_backward_data(const Conv2dSpec& spec, const void* dy, const void* w, void* dx, void* workspace) override;
+  void conv2d_backward_weights(const Conv2dSpec& spec, const void* x, const void* dy, void* dw, void* dbias,
+                               void* workspace) override;
+  void pool_forward(const PoolSpec& spec, const void* x, void* y, uint8_t* index) override;
+  void pool_backward(const PoolSpec& spec, const void* dy, const uint8_t* index, void* dx) override;
+  void batch_norm_forward(const BatchNormSpec& spec, const void* x, const void* gamma, const void* beta,
+                          const void* residual, void* y, void* running_mean, void* running_variance, void* saved_mean,
+                          void* saved_rstd) override;
+  void batch_norm_backward(const BatchNormSpec& spec, const void* dy, const void* x, const void* y, const void* gamma,
+                           const void* saved_mean, const void* saved_rstd, void* dx, void* dresidual, void* dgamma,
+                           void* dbeta) override;
+  void layer_norm_forward(const LayerNormSpec& spec, const void* x, const void* residual, const void* gamma,
+                          const void* beta, void* sum, void* y, void* saved_mean, void* saved_rstd) override;
+  void layer_norm_backward(const LayerNormSpec& spec, const void* dy, const void* x, const void* gamma,
+                           const void* saved_mean, const void* saved_rstd, const void* dx_add, void* dx, void* dgamma,
+                           void* dbeta) override;
+  void softmax_forward(const RowsSpec& spec, const void* x, void* y) override;
+  void softmax_backward(const RowsSpec& spec, const void* dy, const void* y, void* dx) override;
+  void cross_entropy(const RowsSpec& spec, const void* logits, const int32_t* targets, const TrainingState* state,
+                     void* losses, void* dlogits) override;
+  void embedding_forward(const EmbeddingSpec& spec, const int32_t* tokens, const void* token_table,
+                         const void* position_table, void* y) override;
+  void embedding_backward(const EmbeddingSpec& spec, const int32_t* tokens, const void* dy, void* dtoken,
+                          void* dposition, void* workspace) override;
+  void attention_forward(const AttentionSpec& spec, const void* qkv, void* y, void* log_sum_exp,
+                         void* workspace) override;
+  void attention_backward(const AttentionSpec& spec, const void* qkv, const void* y, const void* dy,
+                          const void* log_sum_exp, void* dqkv, void* workspace) override;
+  void prepare_update(const GradientSpec& spec, const void* gradient, TrainingState* state, void* workspace) override;
+  void sgd_step(const SgdSpec& spec, const TrainingState* state, const void* gradient, void* master, void* momentum,
+                void* parameter) override;
+  void adamw_step(const AdamWSpec& spec, const TrainingState* state, const void* gradient, void* master, void* m,
+                  void* v, void* parameter) override;
   Support supports_fma_unit(FmaUnit unit, Precision precision) const override;
   double fma_peak_flops(const FmaPeakSpec& spec) const override;
   int64_t fma_peak_outputs(const FmaPeakSpec& spec) const override;

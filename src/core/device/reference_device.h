@@ -12,9 +12,9 @@
 namespace dlbench {
 
 struct ReferenceOptions {
-  /// A gemm, gemv or dot that costs more computes a deterministic sample of its output rows (always the first and the
-  /// last) and leaves the rest of the output as it was. Verification fills outputs with a marker first and compares
-  /// what was computed. 0: no limit.
+  /// A gemm, gemv, dot, convolution or attention that costs more computes a deterministic sample of its output rows
+  /// (convolution: image rows or filter planes; attention: heads; always the first and the last) and leaves the rest of
+  /// the output as it was. Verification fills outputs with a marker first and compares what was computed. 0: no limit.
   double max_flops_per_op = 0;
 };
 
