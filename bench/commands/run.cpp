@@ -1,13 +1,12 @@
 // `dlbench run`: measures what a config asks for and reports it from the file that was written.
 #include <fmt/format.h>
 
-#include <atomic>
-#include <csignal>
 #include <memory>
 #include <ostream>
 
 #include "commands/measure_options.h"
 #include "commands/progress.h"
+#include "commands/signals.h"
 #include "core/measure/runner.h"
 #include "core/report/report.h"
 #include "core/result/result_io.h"
@@ -21,36 +20,8 @@ struct RunArguments : MeasureArguments {
   bool dry_run = false;
 };
 
-std::atomic<int> caught_signal{0};
-
-/// The first signal stops the run in an orderly way; a second one ends the program at once.
-extern "C" void remember_signal(int signal) {
-  caught_signal.store(signal);
-  std::signal(signal, SIG_DFL);
-}
-
-class SignalsCaught {
- public:
-  SignalsCaught() {
-    caught_signal.store(0);
-    before_interrupt_ = std::signal(SIGINT, remember_signal);
-    before_terminate_ = std::signal(SIGTERM, remember_signal);
-  }
-  ~SignalsCaught() {
-    std::signal(SIGINT, before_interrupt_);
-    std::signal(SIGTERM, before_terminate_);
-  }
-  SignalsCaught(const SignalsCaught&) = delete;
-  SignalsCaught& operator=(const SignalsCaught&) = delete;
-
- private:
-  void (*before_interrupt_)(int);
-  void (*before_terminate_)(int);
-};
-
 ExitCode exit_code_of(const Result& result) {
-  if (caught_signal.load() == SIGINT) return ExitCode::kInterrupted;
-  if (caught_signal.load() == SIGTERM) return ExitCode::kTerminated;
+  if (const auto stopped = SignalsCaught::exit_code()) return *stopped;
   ExitCode code = ExitCode::kOk;
   for (const PointRow& row : result.points) {
     switch (row.status) {
@@ -96,7 +67,7 @@ ExitCode run(Program& program, const RunArguments& arguments) {
   options.gbench_out = arguments.gbench_out;
   options.command_line = program.arguments;
   options.resume = arguments.resume;
-  options.signal = &caught_signal;
+  options.signal = &SignalsCaught::caught();
   if (options.resume && options.output == "-") throw UsageError("--resume needs the file of --output, not -");
   const SignalsCaught signals;
   ProgressLine progress(program.err, program.err_is_terminal, program.quiet, program.width);

@@ -17,7 +17,7 @@ CORE = {
     "train": {"base", "math", "tensor", "device", "plan/point.h", "plan/axis.h"},
     "plan": {"base", "tensor", "device", "train", "result/status.h", "measure/buffers.h"},
     "result": {"base", "tensor", "device", "plan"},
-    "measure": {"base", "math", "tensor", "device", "train", "plan", "result", "analysis/statistics.h"},
+    "measure": {"base", "math", "tensor", "device", "train", "plan", "result", "analysis/statistics.h", "analysis/ab.h"},
     "analysis": {"base", "tensor", "device", "plan", "result"},
     "report": {"base", "tensor", "plan", "result", "analysis"},
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <new>
 
 #include "core/analysis/statistics.h"
@@ -27,6 +28,7 @@ constexpr double kWarmupSecondsGpu = 0.5;
 constexpr int kWarmupTimings = 3;
 constexpr int64_t kMinStepsGpu = 8;  // METHODS: one step per synchronisation would time the synchronisation
 constexpr int64_t kMaxSteps = int64_t{1} << 24;
+constexpr int64_t kRefreshPart = 2;    // of a timing's steps, run untimed after another process was at work
 constexpr double kBlockSeconds = 0.5;  // of timings between two probes
 constexpr int kMaxRepeatedBlocks = 4;
 constexpr double kIdleLimitSeconds = 0.04;  // OpenBLAS workers spin for 25 ms
@@ -53,10 +55,46 @@ class PointRun {
   }
 
   PointMeasurement run() {
+    guarded([this] { measure(); });
+    return std::move(result_);
+  }
+
+  // Held open, for HeldPoint -----------------------------------------------------------------------------------------
+
+  const PointMeasurement& open(const HoldOptions& options) {
+    guarded([&] {
+      if (!set_up_workload()) return;
+      if (options.verify && !verified()) return;
+      set_up();
+      warm_up(options.steps_per_timing);
+    });
+    return result_;
+  }
+
+  std::vector<double> take(int timings) {
+    std::vector<double> seconds;
+    guarded([&] {
+      if (!step_ || result_.status != Status::ok) throw Error("the point isn't open");
+      // The other process had the caches: not timed.
+      step_->time(std::max<int64_t>(1, result_.timing.steps_per_timing / kRefreshPart));
+      for (int i = 0; i < timings; ++i) {
+        const TimedStep::Timing timing = step_->time(result_.timing.steps_per_timing);
+        seconds.push_back(timing.wall_seconds / static_cast<double>(result_.timing.steps_per_timing));
+      }
+      refuse_allocations();
+    });
+    if (result_.status != Status::ok) seconds.clear();
+    return seconds;
+  }
+  const PointMeasurement& result() const { return result_; }
+  double timing_seconds() const { return estimate_; }
+
+ private:
+  void guarded(const std::function<void()>& stage) {
     Status status = Status::ok;
     std::string reason;
     try {
-      measure();
+      stage();
     } catch (const OutOfMemoryError& e) {
       status = Status::out_of_memory, reason = e.what();
     } catch (const UnsupportedError& e) {
@@ -71,17 +109,30 @@ class PointRun {
     if (status != Status::ok) set_status(status, reason);
     result_.row.status = result_.status;
     result_.row.reason = result_.reason;
-    return std::move(result_);
   }
 
- private:
   void set_status(Status status, const std::string& reason) {
     result_.status = status;
     result_.reason = reason;
   }
 
   void measure() {
-    if (planned_.status != Status::ok) return set_status(planned_.status, planned_.reason);
+    if (!set_up_workload()) return;
+    const int64_t memory_before = resident_bytes().value_or(0), free_before = device_.free_memory();
+    reset_peak_resident();
+    if (!verified()) return;
+    set_up();
+    warm_up(0);
+    take_blocks();
+    finish_row(memory_before, free_before);
+  }
+
+  /// False when the plan knows already that the point can't run.
+  bool set_up_workload() {
+    if (planned_.status != Status::ok) {
+      set_status(planned_.status, planned_.reason);
+      return false;
+    }
     if (!descriptor_) throw Error(fmt::format("there is no workload {}", planned_.point.workload));
     if (device_.info().emulated)
       throw UnsupportedError("an emulated device can be checked (`dlbench check`), never timed");
@@ -91,13 +142,7 @@ class PointRun {
     result_.row.support = to_string(support.level);
     result_.row.support_reason = support.reason;
     if (support.level == SupportLevel::no) throw UnsupportedError(support.reason);
-    const int64_t memory_before = resident_bytes().value_or(0), free_before = device_.free_memory();
-    reset_peak_resident();
-    if (!verified()) return;
-    set_up();
-    warm_up();
-    take_blocks();
-    finish_row(memory_before, free_before);
+    return true;
   }
 
   bool verified() {
@@ -132,7 +177,8 @@ class PointRun {
   }
 
   /// Doubles the steps per timing until one takes the minimum, and goes on until the budget is spent.
-  void warm_up() {
+  /// @param steps_per_timing that are wanted whatever they take; 0: found here
+  void warm_up(int64_t steps_per_timing) {
     TimingRow& row = result_.timing;
     const double fixed = planned_.side == Side::gpu ? kWarmupSecondsGpu : kWarmupSecondsCpu;
     const double budget = config_.measure.warmup_seconds >= 0 ? config_.measure.warmup_seconds : fixed;
@@ -149,9 +195,9 @@ class PointRun {
     // The search may have gone too far while the first calls were slow: the smallest power of two that is long enough.
     const int64_t least = planned_.side == Side::gpu ? kMinStepsGpu : 1;
     while (steps > least && static_cast<double>(steps / 2) * fastest >= wanted) steps /= 2;
-    row.steps_per_timing = steps;
+    row.steps_per_timing = steps_per_timing > 0 ? steps_per_timing : steps;
     row.warmup_seconds = now() - start;
-    estimate_ = fastest * static_cast<double>(steps);
+    estimate_ = fastest * static_cast<double>(row.steps_per_timing);
   }
 
   void take_blocks() {
@@ -249,16 +295,19 @@ class PointRun {
   }
 
   void finish_row(int64_t memory_before, int64_t free_before) {
-    result_.timing.allocations_in_timed_region = step_->allocations_in_timed_region();
-    if (result_.timing.allocations_in_timed_region != 0) {
-      set_status(Status::failed, fmt::format("the timed region made {} allocations; a step must make none",
-                                             result_.timing.allocations_in_timed_region));
-    }
+    refuse_allocations();
     if (planned_.side == Side::gpu) {
       result_.row.peak_memory_bytes = std::max<int64_t>(0, free_before - device_.free_memory());
     } else if (const auto peak = peak_resident_bytes()) {
       result_.row.peak_memory_bytes = std::max<int64_t>(0, *peak - memory_before);
     }
+  }
+
+  void refuse_allocations() {
+    result_.timing.allocations_in_timed_region = step_->allocations_in_timed_region();
+    if (result_.timing.allocations_in_timed_region == 0) return;
+    set_status(Status::failed, fmt::format("the timed region made {} allocations; a step must make none",
+                                           result_.timing.allocations_in_timed_region));
   }
 
   void flag(const std::string& name) {
@@ -282,6 +331,27 @@ class PointRun {
 };
 
 }  // namespace
+
+class HeldPoint::State : public PointRun {
+ public:
+  using PointRun::PointRun;
+};
+
+HeldPoint::HeldPoint(const PlannedPoint& point, const Config& config, const WorkloadCatalog& catalog, Device& device)
+    : state_(std::make_unique<State>(point, config, catalog, device, 0, no_probe_)) {}
+HeldPoint::~HeldPoint() = default;
+const PointMeasurement& HeldPoint::open(const HoldOptions& options) {
+  return state_->open(options);
+}
+std::vector<double> HeldPoint::take(int timings) {
+  return state_->take(timings);
+}
+const PointMeasurement& HeldPoint::measurement() const {
+  return state_->result();
+}
+double HeldPoint::timing_seconds() const {
+  return state_->timing_seconds();
+}
 
 PointMeasurement measure_point(const PlannedPoint& point, const Config& config, const WorkloadCatalog& catalog,
                                Device& device, int process, const ProbeFunction& probe) {

@@ -16,6 +16,7 @@
 #include "core/measure/host_counters.h"
 #include "core/measure/point_rows.h"
 #include "core/measure/probes.h"
+#include "core/result/environment.h"
 #include "core/result/result_io.h"
 
 #if defined(__x86_64__)
@@ -25,6 +26,8 @@
 namespace dlbench {
 
 namespace {
+
+constexpr double kProbeIdleSeconds = 0.04;  // OpenBLAS workers spin for 25 ms
 
 /// Denormal numbers count as zero, in this thread and in all that it starts: one denormal slows a CPU loop a
 /// hundredfold.
@@ -92,18 +95,66 @@ class Worker {
   }
 
   void point(const std::string& key) {
-    const auto found = by_key_.find(key);
-    if (found == by_key_.end()) throw Error(fmt::format("the worker's plan has no point {}", key));
-    const PointMeasurement measurement = measure(*found->second);
+    const PointMeasurement measurement = measure(planned_point(key));
     Json message = {{"type", "point"}, {"row", dlbench::to_json(measurement.row)}, {"timing", nullptr}};
     if (!measurement.timing.wall_seconds.empty()) message["timing"] = dlbench::to_json(measurement.timing);
     write_line(out_, message);
   }
 
+  void plan() {
+    Json points = Json::array();
+    for (const PlannedPoint& point : plan_.points) {
+      points.push_back({{"key", point.key}, {"status", to_string(point.status)}, {"reason", point.reason}});
+    }
+    write_line(out_, {{"type", "plan"}, {"tool", tool_record()}, {"points", points}});
+  }
+
+  void open(const Json& command) {
+    held_.reset();
+    const std::string key = command.at("key").get<std::string>();
+    const PlannedPoint& planned = planned_point(key);
+    PointMeasurement opened;
+    double timing_seconds = 0;
+    try {
+      held_ = std::make_unique<HeldPoint>(planned, config_, catalog_,
+                                          device(planned.point.device(), threads_of(planned.point)));
+      opened = held_->open({.verify = command.at("verify").get<bool>(),
+                            .steps_per_timing = command.at("steps_per_timing").get<int64_t>()});
+      timing_seconds = held_->timing_seconds();
+    } catch (const std::exception& error) {
+      opened = without_device(planned, error);
+    }
+    write_line(out_, {{"type", "open"},
+                      {"status", to_string(opened.status)},
+                      {"reason", opened.reason},
+                      {"steps_per_timing", opened.timing.steps_per_timing},
+                      {"timing_seconds", timing_seconds}});
+  }
+
+  void take(int timings) {
+    if (!held_) throw Error("the worker has no open point to time");
+    const std::vector<double> seconds = held_->take(timings);
+    const PointMeasurement& measurement = held_->measurement();
+    write_line(out_, {{"type", "take"},
+                      {"status", to_string(measurement.status)},
+                      {"reason", measurement.reason},
+                      {"wall_seconds", seconds}});
+  }
+
+  void close() {
+    held_.reset();
+    write_line(out_, {{"type", "close"}});
+  }
+
+  void probe() {
+    if (measures_hardware()) wait_until_idle(kProbeIdleSeconds);
+    const ProbeValues values = measures_hardware() ? run_probes(usable_cpus().affinity) : ProbeValues{};
+    write_line(out_, {{"type", "probe"}, {"values", to_json(values)}});
+  }
+
   void controls(const std::string& position) {
     std::vector<int> cpus = usable_cpus().affinity;
-    const bool real = std::any_of(plan_.points.begin(), plan_.points.end(),
-                                  [](const PlannedPoint& p) { return p.point.device().rfind("meta", 0) != 0; });
+    const bool real = measures_hardware();
     const ProbeValues before = real ? run_probes(cpus) : ProbeValues{};
     Json rows = Json::array();
     for (const std::string& id : measured_devices()) {
@@ -112,7 +163,7 @@ class Worker {
             {{"name", row.name}, {"position", row.position}, {"device", row.device}, {"seconds", row.seconds}});
       }
     }
-    if (real) wait_until_idle(0.04);
+    if (real) wait_until_idle(kProbeIdleSeconds);
     const ProbeValues after = real ? run_probes(cpus) : ProbeValues{};
     write_line(out_, {{"type", "controls"}, {"rows", rows}, {"before", to_json(before)}, {"after", to_json(after)}});
   }
@@ -121,16 +172,34 @@ class Worker {
   PointMeasurement measure(const PlannedPoint& point) {
     try {
       return measure_point(point, config_, catalog_, device(point.point.device(), threads_of(point.point)), process_);
-    } catch (const std::exception& error) {  // the device itself can't be made
-      PointMeasurement failed;
-      failed.row = planned_row(point, catalog_);
-      failed.row.status = dynamic_cast<const OutOfMemoryError*>(&error)    ? Status::out_of_memory
-                          : dynamic_cast<const DeviceAbsentError*>(&error) ? Status::unsupported
-                          : dynamic_cast<const DeviceLostError*>(&error)   ? Status::device_lost
-                                                                           : Status::failed;
-      failed.row.reason = error.what();
-      return failed;
+    } catch (const std::exception& error) {
+      return without_device(point, error);
     }
+  }
+
+  /// The device itself can't be made.
+  PointMeasurement without_device(const PlannedPoint& point, const std::exception& error) {
+    PointMeasurement failed;
+    failed.row = planned_row(point, catalog_);
+    failed.row.status = dynamic_cast<const OutOfMemoryError*>(&error)    ? Status::out_of_memory
+                        : dynamic_cast<const DeviceAbsentError*>(&error) ? Status::unsupported
+                        : dynamic_cast<const DeviceLostError*>(&error)   ? Status::device_lost
+                                                                         : Status::failed;
+    failed.row.reason = error.what();
+    failed.status = failed.row.status;
+    failed.reason = failed.row.reason;
+    return failed;
+  }
+
+  const PlannedPoint& planned_point(const std::string& key) const {
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) throw Error(fmt::format("the worker's plan has no point {}", key));
+    return *found->second;
+  }
+
+  bool measures_hardware() const {
+    return std::any_of(plan_.points.begin(), plan_.points.end(),
+                       [](const PlannedPoint& p) { return p.point.device().rfind("meta", 0) != 0; });
   }
 
   int threads_of(const Point& point) const {
@@ -160,6 +229,7 @@ class Worker {
   Plan plan_;
   std::map<std::string, const PlannedPoint*> by_key_;
   std::map<std::pair<std::string, int>, std::unique_ptr<Device>> devices_;
+  std::unique_ptr<HeldPoint> held_;
 };
 
 }  // namespace
@@ -178,6 +248,16 @@ int run_worker(int in, int out, const WorkloadCatalog& catalog) {
       worker.point(command.at("key").get<std::string>());
     } else if (what == "controls") {
       worker.controls(command.at("position").get<std::string>());
+    } else if (what == "plan") {
+      worker.plan();
+    } else if (what == "open") {
+      worker.open(command);
+    } else if (what == "take") {
+      worker.take(command.at("timings").get<int>());
+    } else if (what == "close") {
+      worker.close();
+    } else if (what == "probe") {
+      worker.probe();
     } else if (what == "end") {
       Json message = {{"type", "end"}, {"peak_resident_bytes", nullptr}};
       if (const auto peak = peak_resident_bytes()) message["peak_resident_bytes"] = *peak;

@@ -7,6 +7,16 @@
 //      {"do": "controls", "position": …}                   answered {"type": "controls", "rows": […], "before": …,
 //      "after": …}
 //      {"do": "point", "key": …}                           answered {"type": "point", "row": …, "timing": … | null}
+//      {"do": "plan"}                                      answered {"type": "plan", "tool": …, "points": [{key,
+//      status, reason}]}
+//      {"do": "open", "key": …, "verify": …, "steps_per_timing": 0 or what to use}
+//                                                          answered {"type": "open", "status": …, "reason": …,
+//                                                          "steps_per_timing": …, "timing_seconds": …}; one point is
+//                                                          open at a time
+//      {"do": "take", "timings": n}                        answered {"type": "take", "status": …, "reason": …,
+//                                                          "wall_seconds": [n]}, of the open point
+//      {"do": "close"}                                     answered {"type": "close"}
+//      {"do": "probe"}                                     answered {"type": "probe", "values": …}
 //      {"do": "end"}                                       answered {"type": "end", "peak_resident_bytes": …}
 #pragma once
 

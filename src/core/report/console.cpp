@@ -146,10 +146,14 @@ class Console {
 
 }  // namespace
 
-std::string render_console(const Analysis& analysis, const ConsoleOptions& options) {
+std::string render_console(const Document& document, const ConsoleOptions& options) {
   Console console(options);
-  for (const Block& block : make_document(analysis)) std::visit(console, block);
+  for (const Block& block : document) std::visit(console, block);
   return std::move(console).text();
+}
+
+std::string render_console(const Analysis& analysis, const ConsoleOptions& options) {
+  return render_console(make_document(analysis), options);
 }
 
 }  // namespace dlbench

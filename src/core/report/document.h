@@ -37,6 +37,10 @@ using Document = std::vector<Block>;
 
 Document make_document(const Analysis& analysis);
 
+struct ConsoleOptions;
+std::string render_console(const Document& document, const ConsoleOptions& options);
+std::string render_markdown(const Document& document);
+
 // Parts of it, which other renderers and tests use too.
 
 /// "the GPU (gpu:0, launch=stream) wins from batch 64 up …": one sentence with the verdict, without the name of the

@@ -52,10 +52,14 @@ class Markdown {
 
 }  // namespace
 
-std::string render_markdown(const Analysis& analysis) {
+std::string render_markdown(const Document& document) {
   Markdown markdown;
-  for (const Block& block : make_document(analysis)) std::visit(markdown, block);
+  for (const Block& block : document) std::visit(markdown, block);
   return std::move(markdown).text();
+}
+
+std::string render_markdown(const Analysis& analysis) {
+  return render_markdown(make_document(analysis));
 }
 
 }  // namespace dlbench
