@@ -71,7 +71,7 @@ class Verdicts(AbTest):
         for row in self.read_json("ab.json")["points"]:
             if row["key"] in accused:
                 self.assertAlmostEqual(row["effect"], 0.05, delta=0.02)
-                self.assertTrue(all(round["null_seconds"] for round in row["confirm"]))
+                self.assertTrue(all(round["null_ratio"] for round in row["confirm"]))
         self.assertRegex(out, r"The candidate is slower at 2 points")
         self.assertRegex(err, r"2 of 5 points are suspected; confirming them takes 8 to 36 more rounds")
         self.assertRegex((self.folder / "ab.md").read_text(), r"(?m)^\| regression \| \+[3-7]\.\d % \|")

@@ -97,8 +97,8 @@ class Session {
     ++turn_;
     AbRound r;
     r.base_seconds = 1e-3 * std::exp(sum[0]);
-    r.candidate_seconds = 1e-3 * std::exp(sum[1] + effect_[p]);
-    if (with_null) r.null_seconds = 1e-3 * std::exp(sum[2] + machine_.null_bias);
+    r.ratio = std::exp(sum[1] - sum[0] + effect_[p]);
+    if (with_null) r.null_ratio = std::exp(sum[2] - sum[0] + machine_.null_bias);
     return r;
   }
 

@@ -88,14 +88,14 @@ double upper_tail(const Sample& s, double distance) {
 
 std::vector<double> log_ratios(std::span<const AbRound> rounds) {
   std::vector<double> ratios;
-  for (const AbRound& r : rounds) ratios.push_back(std::log(r.candidate_seconds / r.base_seconds));
+  for (const AbRound& r : rounds) ratios.push_back(std::log(r.ratio));
   return ratios;
 }
 
 std::vector<double> null_log_ratios(std::span<const AbRound> rounds) {
   std::vector<double> ratios;
   for (const AbRound& r : rounds) {
-    if (r.null_seconds) ratios.push_back(std::log(*r.null_seconds / r.base_seconds));
+    if (r.null_ratio) ratios.push_back(std::log(*r.null_ratio));
   }
   return ratios;
 }

@@ -32,11 +32,12 @@ struct AbRule {
   std::vector<int> looks = {8, 12, 18, 26, 36};  ///< confirming rounds after which a suspect is judged
 };
 
-/// One point in one round: a value of each program, measured side by side.
+/// One point in one round: what the programs took, side by side.
 struct AbRound {
-  double base_seconds = 0, candidate_seconds = 0;  ///< per step, > 0
-  std::optional<double> null_seconds;              ///< of a second process of the base program; confirming rounds only
-  std::string placement;                           ///< label of the machine's state while it was measured
+  double base_seconds = 0;  ///< per step: median of the base program's timings
+  double ratio = 1;         ///< candidate / base: median over pairs of timings that were taken one after the other
+  std::optional<double> null_ratio;  ///< a second process of the base program / base; confirming rounds only
+  std::string placement;             ///< label of the machine's state while it was measured
 };
 
 struct AbPoint {

@@ -26,8 +26,8 @@ namespace {
 constexpr double kReadySeconds = 120;
 constexpr double kPollSeconds = 0.1;
 constexpr double kEndSeconds = 10;
-constexpr int kTimingsPerBlock = 3;  // the median of a block shrugs off one interruption
-constexpr int kAttempts = 3;         // of one measurement while the machine changes its state
+constexpr int kTimings = 8;   // of each program in a round: there and back four times
+constexpr int kAttempts = 3;  // of one measurement while the machine changes its state
 constexpr int kBase = 0, kCandidate = 1, kNull = 2;
 constexpr std::array<const char*, 3> kSideNames = {"base", "candidate", "second base"};
 /// Orders of the sides, each as often as its mirror image, base and candidate first in turns.
@@ -296,7 +296,7 @@ class AbRun {
     }
   }
 
-  /// Sets the point up in every program, with the same steps per timing. @returns timings per block
+  /// Sets the point up in every program, with the same steps per timing. @returns timings of each program
   int open(const AbPoint& point, const std::vector<int>& order) {
     int64_t steps = 0;
     double slowest = 0;
@@ -307,28 +307,40 @@ class AbRun {
       steps = answer.at("steps_per_timing").get<int64_t>();
       slowest = std::max(slowest, answer.at("timing_seconds").get<double>());
     }
-    const double room = config_.measure.point_budget_seconds / std::max(2 * slowest, 1e-9);
-    return static_cast<int>(std::clamp(room, 1.0, static_cast<double>(kTimingsPerBlock)));
+    // Even, so that who goes first cancels; a point whose timings are long has fewer.
+    const int room = static_cast<int>(std::min(config_.measure.point_budget_seconds / std::max(slowest, 1e-9), 1e6));
+    return std::clamp(room / 2 * 2, 2, kTimings);
   }
 
+  /// Timings one at a time, forth and back through the programs: neighbours in time are compared, so that what changes
+  /// from one tenth of a second to the next changes both, and the median shrugs off what hits one of them.
   AbRound take(const std::vector<int>& order, int timings) {
-    std::vector<int> palindrome = order;
-    palindrome.insert(palindrome.end(), order.rbegin(), order.rend());
-    std::array<double, 3> sum{};
-    for (const int side : palindrome) {
-      const Json answer = ask(side, {{"do", "take"}, {"timings", timings}});
-      require_ok(side, answer);
-      const double seconds = median(answer.at("wall_seconds").get<std::vector<double>>());
-      if (!(seconds > 0) || !std::isfinite(seconds)) {
-        throw SideFailure{side, Status::invalid, fmt::format("a step took {} s", seconds)};
-      }
-      sum[static_cast<size_t>(side)] += std::log(seconds) / 2;
+    std::array<std::vector<double>, 3> seconds;
+    for (int i = 0; i < timings; ++i) {
+      std::vector<int> turn = order;
+      if (i % 2) std::reverse(turn.begin(), turn.end());
+      for (const int side : turn) seconds[static_cast<size_t>(side)].push_back(take_one(side));
     }
     AbRound round;
-    round.base_seconds = std::exp(sum[kBase]);
-    round.candidate_seconds = std::exp(sum[kCandidate]);
-    if (order.size() == 3) round.null_seconds = std::exp(sum[kNull]);
+    round.base_seconds = median(seconds[kBase]);
+    round.ratio = median_ratio(seconds[kCandidate], seconds[kBase]);
+    if (order.size() == 3) round.null_ratio = median_ratio(seconds[kNull], seconds[kBase]);
     return round;
+  }
+
+  double take_one(int side) {
+    const Json answer = ask(side, {{"do", "take"}, {"timings", 1}});
+    require_ok(side, answer);
+    const double seconds = answer.at("wall_seconds").at(0).get<double>();
+    if (seconds > 0 && std::isfinite(seconds)) return seconds;
+    throw SideFailure{side, Status::invalid, fmt::format("a step took {} s", seconds)};
+  }
+
+  /// Median of the paired log-ratios: symmetric in the two programs.
+  static double median_ratio(const std::vector<double>& of, const std::vector<double>& to) {
+    std::vector<double> logs;
+    for (size_t i = 0; i < of.size(); ++i) logs.push_back(std::log(of[i] / to[i]));
+    return std::exp(median(std::move(logs)));
   }
 
   static void require_ok(int side, const Json& answer) {

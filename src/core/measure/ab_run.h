@@ -1,11 +1,10 @@
 // Two programs measured side by side, for `dlbench ab`: rounds of fresh worker processes, point by point.
 //
 // Why side by side: a shared machine changes within seconds. In a round every program has one fresh process; of each
-// point all of them are set up, then timed in turns, in palindromic order (A B B A; A B N N B A with the second process
-// of the base program), so that drift within the few tenths of a second cancels; who goes first changes from round to
-// round.
-// Promises: what was measured until an interruption or the end of the time budget is returned; a point that crashes one
-// of the programs costs itself only.
+// point all of them are set up, then timed in turns, one timing at a time, forth and back (A B B A; A B N N B A with
+// the second process of the base program), so that what the machine does changes all of them; who goes first changes
+// from round to round. Promises: what was measured until an interruption or the end of the time budget is returned; a
+// point that crashes one of the programs costs itself only.
 #pragma once
 
 #include <atomic>

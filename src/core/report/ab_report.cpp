@@ -159,8 +159,8 @@ Json rounds_json(const std::vector<AbRound>& rounds) {
   Json rows = Json::array();
   for (const AbRound& r : rounds) {
     rows.push_back({{"base_seconds", r.base_seconds},
-                    {"candidate_seconds", r.candidate_seconds},
-                    {"null_seconds", or_null(r.null_seconds)},
+                    {"ratio", r.ratio},
+                    {"null_ratio", or_null(r.null_ratio)},
                     {"placement", r.placement}});
   }
   return rows;
@@ -191,8 +191,8 @@ std::vector<AbRound> rounds_from_json(const Json& rows) {
   for (const Json& row : rows) {
     AbRound r;
     r.base_seconds = row.at("base_seconds").get<double>();
-    r.candidate_seconds = row.at("candidate_seconds").get<double>();
-    if (row.at("null_seconds").is_number()) r.null_seconds = row.at("null_seconds").get<double>();
+    r.ratio = row.at("ratio").get<double>();
+    if (row.at("null_ratio").is_number()) r.null_ratio = row.at("null_ratio").get<double>();
     r.placement = row.at("placement").get<std::string>();
     rounds.push_back(std::move(r));
   }

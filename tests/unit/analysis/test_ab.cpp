@@ -11,8 +11,8 @@ namespace {
 AbRound round_of(double base, double effect, double null_effect = 0) {
   AbRound r;
   r.base_seconds = base;
-  r.candidate_seconds = base * (1 + effect);
-  r.null_seconds = base * (1 + null_effect);
+  r.ratio = 1 + effect;
+  r.null_ratio = 1 + null_effect;
   return r;
 }
 
