@@ -12,6 +12,8 @@ ONE_SIDED = {
     "src/cpu/isa": "nvcc compiles for several architectures by itself; on the CPU one is chosen at start",
     "src/cpu/kernels": "the table of one-thread loops per instruction set",
     "src/cpu/vector_kernels": "one-thread loops, compiled once per instruction set",
+    "src/cpu/kernel_blocks": "what the one-thread loops of all instruction sets share",
+    "src/cpu/sequence_kernels": "one-thread loops over rows, compiled once per instruction set",
     "src/cpu/gemm_kernels": "one-thread loops of the matrix product, compiled once per instruction set",
     "src/cpu/peak_kernels": "one-thread loops of fma_peak, compiled once per instruction set",
     "src/cpu/gemm_plan": "how a product is cut over threads; cuBLASLt has heuristics of its own",

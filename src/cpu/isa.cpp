@@ -5,19 +5,23 @@
 #include "cpu/gemm_kernels.h"
 #include "cpu/kernels.h"
 #include "cpu/peak_kernels.h"
+#include "cpu/sequence_kernels.h"
 
 namespace dlbench::cpu {
 
 const IsaKernels& vector_kernels_portable();
 const GemmKernels& gemm_kernels_portable();
+const SequenceKernels& sequence_kernels_portable(ElementIndex type);
 #if defined(DLB_X86_KERNELS)
 const IsaKernels& vector_kernels_avx2();
 const IsaKernels& vector_kernels_avx512();
 const GemmKernels& gemm_kernels_avx2();
 const GemmKernels& gemm_kernels_avx512();
+const SequenceKernels& sequence_kernels_avx2(ElementIndex type);
+const SequenceKernels& sequence_kernels_avx512(ElementIndex type);
 #endif
 
-int element_index(DType type) {
+ElementIndex element_index(DType type) {
   switch (type) {
     case DType::f64:
       return kF64;
@@ -74,6 +78,14 @@ const GemmKernels& gemm_kernels() {
   if (has_avx2()) return gemm_kernels_avx2();
 #endif
   return gemm_kernels_portable();
+}
+
+const SequenceKernels& sequence_kernels(ElementIndex type) {
+#if defined(DLB_X86_KERNELS)
+  if (has_avx512()) return sequence_kernels_avx512(type);
+  if (has_avx2()) return sequence_kernels_avx2(type);
+#endif
+  return sequence_kernels_portable(type);
 }
 
 }  // namespace dlbench::cpu

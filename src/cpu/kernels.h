@@ -16,7 +16,7 @@ namespace dlbench::cpu {
 
 /// Index of a storage type in the tables below.
 enum ElementIndex : int { kF64, kF32, kBF16, kF16, kElementTypes };
-int element_index(DType type);  ///< @throws std::invalid_argument for i32 and u8
+ElementIndex element_index(DType type);  ///< @throws std::invalid_argument for i32 and u8
 
 /// Loops over one element type. `stream`: write past the caches, which pays
 /// where two vectors are read for one written (cpu_stream in bench/micro). Formulas are those of ops.h.

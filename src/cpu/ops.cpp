@@ -62,6 +62,15 @@ const VectorKernels& CpuOps::kernels(Op op, Precision precision) const {
   return isa_.of[element_index(storage_of(precision))];
 }
 
+const SequenceKernels& CpuOps::sequence(Op op, Precision precision) const {
+  require_support(supports(op, precision), op, precision);
+  return sequence_kernels(element_index(storage_of(precision)));
+}
+
+bool CpuOps::streams_rows(int64_t bytes, const void* y, int64_t row_bytes) const {
+  return streams(bytes) && row_bytes % 64 == 0 && reinterpret_cast<uintptr_t>(y) % 64 == 0;
+}
+
 int64_t CpuOps::grain(int64_t bytes_per_item) const {
   return std::max<int64_t>(1, thresholds_.parallel_grain_bytes / std::max<int64_t>(1, bytes_per_item));
 }

@@ -13,6 +13,7 @@
 #include "cpu/gemm_plan.h"
 #include "cpu/kernels.h"
 #include "cpu/parallel.h"
+#include "cpu/sequence_kernels.h"
 
 namespace dlbench::cpu {
 
@@ -46,6 +47,31 @@ class CpuOps final : public Ops {
   void gemv(const GemvSpec& spec, const void* a, const void* x, void* y) override;
   void gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c,
             void* pre_activation) override;
+  void layer_norm_forward(const LayerNormSpec& spec, const void* x, const void* residual, const void* gamma,
+                          const void* beta, void* sum, void* y, void* saved_mean, void* saved_rstd) override;
+  void layer_norm_backward(const LayerNormSpec& spec, const void* dy, const void* x, const void* gamma,
+                           const void* saved_mean, const void* saved_rstd, const void* dx_add, void* dx, void* dgamma,
+                           void* dbeta) override;
+  void softmax_forward(const RowsSpec& spec, const void* x, void* y) override;
+  void softmax_backward(const RowsSpec& spec, const void* dy, const void* y, void* dx) override;
+  void cross_entropy(const RowsSpec& spec, const void* logits, const int32_t* targets, const TrainingState* state,
+                     void* losses, void* dlogits) override;
+  void embedding_forward(const EmbeddingSpec& spec, const int32_t* tokens, const void* token_table,
+                         const void* position_table, void* y) override;
+  int64_t embedding_workspace_bytes(const EmbeddingSpec& spec) const override;
+  void embedding_backward(const EmbeddingSpec& spec, const int32_t* tokens, const void* dy, void* dtoken,
+                          void* dposition, void* workspace) override;
+  int64_t attention_workspace_bytes(const AttentionSpec& spec, bool backward) const override;
+  void attention_forward(const AttentionSpec& spec, const void* qkv, void* y, void* log_sum_exp,
+                         void* workspace) override;
+  void attention_backward(const AttentionSpec& spec, const void* qkv, const void* y, const void* dy,
+                          const void* log_sum_exp, void* dqkv, void* workspace) override;
+  int64_t update_workspace_bytes(const GradientSpec& spec) const override;
+  void prepare_update(const GradientSpec& spec, const void* gradient, TrainingState* state, void* workspace) override;
+  void sgd_step(const SgdSpec& spec, const TrainingState* state, const void* gradient, void* master, void* momentum,
+                void* parameter) override;
+  void adamw_step(const AdamWSpec& spec, const TrainingState* state, const void* gradient, void* master, void* m,
+                  void* v, void* parameter) override;
   Support supports_fma_unit(FmaUnit unit, Precision precision) const override;
   double fma_peak_flops(const FmaPeakSpec& spec) const override;
   int64_t fma_peak_outputs(const FmaPeakSpec& spec) const override;
@@ -61,8 +87,13 @@ class CpuOps final : public Ops {
 
  private:
   const VectorKernels& kernels(Op op, Precision precision) const;
+  const SequenceKernels& sequence(Op op, Precision precision) const;
   int64_t grain(int64_t bytes_per_item) const;
   bool streams(int64_t bytes) const { return bytes > thresholds_.last_level_cache_bytes; }
+  /// The same for rows of `row_bytes`, which must begin at cache lines.
+  bool streams_rows(int64_t bytes, const void* y, int64_t row_bytes) const;
+  void update_range(void (*kernel)(const UpdateArgs&), const UpdateArgs& all, Precision precision, int64_t n,
+                    int64_t decayed);
   /// At least `bytes` of scratch memory that later calls of the same size find again.
   void* scratch(int64_t bytes);
   void columns_of_parts(const ReduceSpec& spec, char* parts, int64_t pieces, int64_t columns);
