@@ -55,7 +55,7 @@ template <typename T, typename Gemv>
 void cublas_gemv(cublasHandle_t handle, Gemv gemv, const GemvSpec& s, const void* a, const void* x, void* y) {
   const T one = 1, zero = 0;
   const bool plain = s.trans == Transpose::no;
-  const int64_t x_size = plain ? s.n : s.m, y_size = plain ? s.m : s.n, a_size = s.shared_matrix ? 0 : s.m * s.n;
+  const int64_t x_size = plain ? s.n : s.m, y_size = plain ? s.m : s.n, a_size = s.m * s.n;
   for (int64_t done = 0; done < s.batch; done += kBatchOfACall) {
     const int64_t count = s.batch - done < kBatchOfACall ? s.batch - done : kBatchOfACall;
     DLB_CUBLAS(gemv(handle, plain ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(s.n), static_cast<int>(s.m), &one,
@@ -81,8 +81,20 @@ void GpuOps::gemv(const GemvSpec& spec, const void* a, const void* x, void* y) {
   require_valid(spec);
   const bool plain = spec.trans == Transpose::no;
   if ((plain ? spec.m : spec.n) == 0 || spec.batch == 0) return;
+  const int64_t inputs = plain ? spec.n : spec.m, outputs = plain ? spec.m : spec.n;
+  const Precision precision = spec.precision == Precision::tf32 ? Precision::fp32 : spec.precision;
+  if (spec.shared_matrix && spec.batch > 1 && inputs > 0 && supports(Op::gemm, precision).level != SupportLevel::no) {
+    // Y[batch, outputs] = X[batch, inputs] op(A)^T: a matrix product, which reads A once for all vectors, as the twin
+    // does. cuBLAS's batched gemv couldn't: its strides "must not be zero" (cublas<t>gemvStridedBatched).
+    const GemmSpec product = {.precision = precision,
+                              .trans_b = plain ? Transpose::yes : Transpose::no,
+                              .m = spec.batch,
+                              .n = outputs,
+                              .k = inputs};
+    return gemm(product, x, a, nullptr, y, nullptr);
+  }
   const DType type = storage_of(spec.precision);
-  if ((plain ? spec.n : spec.m) > 0 && fits_cublas(spec)) {
+  if (inputs > 0 && fits_cublas(spec)) {
     if (type == DType::f32) {
       return cublas_gemv<float>(blas_.cublas(), blas_.functions().cublasSgemvStridedBatched, spec, a, x, y);
     }

@@ -33,6 +33,10 @@ cublasStatus_t gemv(const char* name, cublasHandle_t handle, cublasOperation_t o
   if (m < 0 || n < 0 || batch < 0 || incx == 0 || incy == 0) {
     return refuse_blas(CUBLAS_STATUS_INVALID_VALUE, fmt::format("{}: an extent below 0 or an increment of 0", name));
   }
+  if (batch > 1 && (stride_a == 0 || stride_x == 0 || stride_y == 0)) {
+    return refuse_blas(CUBLAS_STATUS_INVALID_VALUE,
+                       fmt::format("{}: a stride \"must not be zero\" (cuBLAS documentation)", name));
+  }
   if (lda < std::max(1, m)) {
     return refuse_blas(CUBLAS_STATUS_INVALID_VALUE,
                        fmt::format("{}: leading dimension {} of A is below its {} rows", name, lda, m));
