@@ -18,12 +18,22 @@ size_t columns_of(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// Breaks at spaces, or behind '/' and ',' where a word alone is wider; a piece that can't be broken stays whole.
+/// "6.24 ", "±0.5 ": what a unit follows.
+bool is_number(std::string_view piece) {
+  return piece.ends_with(' ') && piece.find_first_of("0123456789") != std::string_view::npos &&
+         piece.find_first_not_of("0123456789.,+-±<>~ ") == std::string_view::npos;
+}
+
+/// Breaks at spaces and behind '/', never between a number and its unit; a piece that can't be broken stays whole.
 std::vector<std::string> wrap(const std::string& text, size_t width) {
   std::vector<std::string> lines{""};
+  const auto end_of = [&text](const char* breaks, size_t from) {
+    const size_t end = text.find_first_of(breaks, from);
+    return end == std::string::npos ? text.size() : end + 1;
+  };
   for (size_t start = 0; start < text.size();) {
-    size_t end = text.find_first_of(" /", start);
-    end = end == std::string::npos ? text.size() : end + 1;
+    size_t end = end_of(" /", start);
+    if (is_number(std::string_view(text).substr(start, end - start))) end = end_of(" ", end);
     const std::string piece = text.substr(start, end - start);
     const size_t needed = columns_of(piece) - (piece.ends_with(' ') ? 1 : 0);
     if (!lines.back().empty() && columns_of(lines.back()) + needed > width) lines.emplace_back();
@@ -75,6 +85,25 @@ std::vector<size_t> fit(const Table& table, const std::vector<size_t>& shown, si
   return widths;
 }
 
+/// The columns in groups that fit, each with the first column again: rather a second table than a number apart from its
+/// unit.
+std::vector<std::vector<size_t>> groups_of(const Table& table, const std::vector<size_t>& shown, size_t width) {
+  constexpr size_t kGap = 2;
+  std::vector<std::vector<size_t>> groups{{shown.front()}};
+  const size_t first = least_width(table, shown.front());
+  size_t used = first;
+  for (size_t i = 1; i < shown.size(); ++i) {
+    const size_t needed = kGap + least_width(table, shown[i]);
+    if (used + needed > width && groups.back().size() > 1) {
+      groups.push_back({shown.front()});
+      used = first;
+    }
+    groups.back().push_back(shown[i]);
+    used += needed;
+  }
+  return groups;
+}
+
 class Console {
  public:
   explicit Console(const ConsoleOptions& options) : options_(options) {}
@@ -97,9 +126,12 @@ class Console {
     }
     if (shown.empty()) return;
     if (!table.title.empty()) text_ += "  " + paint(table.title, "4") + "\n";
-    const std::vector<size_t> widths = fit(table, shown, static_cast<size_t>(std::max(options_.width, 40)) - 2);
-    add_row(table, shown, widths, table.columns, "2");
-    for (const auto& row : table.rows) add_row(table, shown, widths, row, "");
+    const size_t width = static_cast<size_t>(std::max(options_.width, 40)) - 2;
+    for (const std::vector<size_t>& group : groups_of(table, shown, width)) {
+      const std::vector<size_t> widths = fit(table, group, width);
+      add_row(table, group, widths, table.columns, "2");
+      for (const auto& row : table.rows) add_row(table, group, widths, row, "");
+    }
   }
   std::string text() && { return std::move(text_); }
 

@@ -49,6 +49,24 @@ TEST(Console, VirtualDevicesAreAlwaysNamedAsSuch) {
   for (const Json& c : report["crossovers"]) EXPECT_TRUE(c["virtual"].get<bool>());
 }
 
+TEST(Console, ANumberStaysWithItsUnitAtAnyWidth) {
+  Builder b = sweep("cpu", "gpu:0");
+  for (const int64_t mib : {1, 64}) {
+    const double bytes = static_cast<double>(mib << 20);
+    b.add({.workload = "membw", .device = "cpu", .batch = mib << 20, .seconds = bytes / 2e10, .bytes = bytes});
+  }
+  for (const int width : {40, 60, 80, 100}) {
+    const std::string text = console(b.result, width);
+    for (const char* whole : {"251 us", "64 MiB", "3.37 ms", "19.9 GB/s", "3.99 GFLOP/s"}) {
+      EXPECT_THAT(text, HasSubstr(whole)) << "at width " << width;
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_FALSE(std::regex_match(line, std::regex("( *(n|u|m|k|M|G|T)?(s|B|B/s|FLOP/s|iB))+ *"))) << line;
+    }
+  }
+}
+
 TEST(Console, WithoutAGpuItSaysSoAndWhy) {
   Builder b;
   b.add({.device = "cpu"}).add({.device = "gpu:0", .status = Status::unsupported});
