@@ -130,24 +130,6 @@ double multiply_add_on_all(std::span<const int> cpus) {
   return sum;
 }
 
-/// Index of the cluster that a value belongs to, -1 for an outlier.
-int cluster_of(double value, std::span<const Cluster> clusters) {
-  for (size_t i = 0; i < clusters.size(); ++i) {
-    if (value >= clusters[i].low && value <= clusters[i].high) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-/// The border between a cluster and the next one above.
-double border(const Cluster& below, const Cluster& above) {
-  return std::sqrt(below.high * above.low);
-}
-
-bool same_state(double a, double b) {
-  if (a <= 0 || b <= 0) return a == b;
-  return std::fabs(std::log(a / b)) <= std::log(kStateFactor);
-}
-
 }  // namespace
 
 ProbeValues run_probes(std::span<const int> cpus) {
@@ -155,70 +137,6 @@ ProbeValues run_probes(std::span<const int> cpus) {
   if (cpus.size() >= 2) values.ping_pong_seconds = ping_pong(cpus[0], cpus[1]);
   values.fma_flop_per_s = multiply_add_on_all(cpus);
   return values;
-}
-
-bool probes_agree(const ProbeValues& a, const ProbeValues& b) {
-  return same_state(a.ping_pong_seconds, b.ping_pong_seconds) && same_state(a.fma_flop_per_s, b.fma_flop_per_s);
-}
-
-std::vector<Cluster> gap_clusters(std::span<const double> values, double smallest_share) {
-  std::vector<double> sorted;
-  for (const double v : values) {
-    if (v > 0 && std::isfinite(v)) sorted.push_back(v);
-  }
-  std::sort(sorted.begin(), sorted.end());
-  const double smallest = smallest_share * static_cast<double>(sorted.size());
-  std::vector<Cluster> clusters;
-  for (size_t first = 0, i = 1; i <= sorted.size(); ++i) {
-    if (i < sorted.size() && sorted[i] <= sorted[i - 1] * kStateFactor) continue;
-    if (static_cast<double>(i - first) >= smallest) clusters.push_back({sorted[first], sorted[i - 1]});
-    first = i;
-  }
-  return clusters;
-}
-
-namespace {
-
-struct States {
-  std::vector<Cluster> ping_pong, fma;
-};
-
-States states_of(std::span<const ProbedBlock> blocks) {
-  std::vector<double> ping_pong_values, fma_values;
-  for (const ProbedBlock& block : blocks) {
-    for (const ProbeValues* values : {&block.before, &block.after}) {
-      ping_pong_values.push_back(values->ping_pong_seconds);
-      fma_values.push_back(values->fma_flop_per_s);
-    }
-  }
-  return {gap_clusters(ping_pong_values), gap_clusters(fma_values)};
-}
-
-std::string label_of(const ProbeValues& values, const States& states) {
-  if (values.fma_flop_per_s <= 0) return "unknown";
-  const int fma = cluster_of(values.fma_flop_per_s, states.fma);
-  if (fma < 0) return "unknown";
-  if (fma + 1 < static_cast<int>(states.fma.size())) return "starved";
-  if (values.ping_pong_seconds <= 0) return "single";
-  const int ping_pong = cluster_of(values.ping_pong_seconds, states.ping_pong);
-  return ping_pong < 0 ? "unknown" : ping_pong == 0 ? "near" : "far";
-}
-
-}  // namespace
-
-Placements label_placements(std::span<const ProbedBlock> blocks) {
-  const States states = states_of(blocks);
-  Placements result;
-  if (states.ping_pong.size() > 1)
-    result.ping_pong_threshold_seconds = border(states.ping_pong[0], states.ping_pong[1]);
-  if (states.fma.size() > 1) {
-    result.fma_threshold_flop_per_s = border(states.fma[states.fma.size() - 2], states.fma.back());
-  }
-  for (const ProbedBlock& block : blocks) {
-    const std::string before = label_of(block.before, states), after = label_of(block.after, states);
-    result.label.push_back(before == after ? before : "unknown");
-  }
-  return result;
 }
 
 }  // namespace dlbench

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/result/placement.h"
 #include "core/result/result_io.h"
 
 namespace dlbench {
@@ -105,13 +106,15 @@ std::unordered_map<std::string_view, Choice> choose(const std::vector<Result>& r
 
 }  // namespace
 
-Result merge_results(const std::vector<Result>& results, const std::vector<std::string>& origins,
+Result merge_results(const std::vector<Result>& given, const std::vector<std::string>& origins,
                      const std::string& preferred) {
-  if (results.empty() || results.size() != origins.size()) throw Error("merge_results: every result needs its origin");
+  if (given.empty() || given.size() != origins.size()) throw Error("merge_results: every result needs its origin");
   if (!preferred.empty() && std::find(origins.begin(), origins.end(), preferred) == origins.end()) {
     throw UsageError(fmt::format("--prefer {}: is none of the files given", preferred));
   }
-  if (results.size() == 1) return results.front();
+  if (given.size() == 1) return given.front();
+  std::vector<Result> results = given;
+  relabel_together(results);
   const auto chosen = choose(results, origins, preferred);
   Result merged;
   merged.tool = results.front().tool;

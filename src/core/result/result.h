@@ -56,7 +56,7 @@ struct TimingRow {
   // One entry per block:
   std::vector<double> ping_pong_before_seconds, ping_pong_after_seconds;
   std::vector<double> fma_before_flop_per_s, fma_after_flop_per_s;
-  std::vector<std::string> placement;  ///< near | far | starved | single | unknown
+  std::vector<std::string> placement;  ///< near | far | uniform | starved | single | unknown
   int repeated_blocks = 0;             ///< blocks thrown away because their two probes disagreed
   double warmup_seconds = 0;
   int64_t warmup_steps = 0;

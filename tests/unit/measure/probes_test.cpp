@@ -42,7 +42,7 @@ TEST(Placements, AnInterruptedProbeIsUnknown) {
   std::vector<ProbedBlock> blocks(30, steady(50e-9, 4e10));
   blocks.push_back(steady(36e-6, 4e10));
   EXPECT_EQ(label_placements(blocks).label.back(), "unknown");
-  EXPECT_EQ(label_placements(blocks).label.front(), "near");
+  EXPECT_EQ(label_placements(blocks).label.front(), "uniform");
 }
 
 TEST(Placements, NamesTheClustersOfTheRun) {
@@ -57,8 +57,21 @@ TEST(Placements, NamesTheClustersOfTheRun) {
 
 TEST(Placements, KnowsNoConstantsOfAMachine) {
   const Placements placements = label_placements(std::vector<ProbedBlock>{steady(330e-9, 1e9), steady(340e-9, 1e9)});
-  EXPECT_THAT(placements.label, ElementsAre("near", "near"));
+  EXPECT_THAT(placements.label, ElementsAre("uniform", "uniform"));
   EXPECT_FALSE(placements.ping_pong_threshold_seconds);
+}
+
+TEST(Placements, OfSeveralRunsMeanTheSameInEach) {
+  const std::vector<std::vector<ProbedBlock>> runs = {std::vector<ProbedBlock>(100, steady(52e-9, 4e10)),
+                                                      std::vector<ProbedBlock>(3, steady(330e-9, 4e10)),
+                                                      std::vector<ProbedBlock>(4, steady(54e-9, 2e10))};
+  for (const auto& run : runs) EXPECT_EQ(label_placements(run).label.front(), "uniform");
+  const std::vector<Placements> together = label_runs(runs);
+  EXPECT_EQ(together[0].label, std::vector<std::string>(100, "near"));
+  EXPECT_EQ(together[1].label, std::vector<std::string>(3, "far"));  // few beside the others, and yet no outliers
+  EXPECT_EQ(together[2].label, std::vector<std::string>(4, "starved"));
+  const std::vector<std::vector<ProbedBlock>> alike = {{steady(52e-9, 4e10)}, {steady(60e-9, 4.1e10)}};
+  EXPECT_EQ(label_runs(alike)[1].label.front(), "uniform");
 }
 
 TEST(Placements, IsUnknownWhenTheMachineChangedInBetween) {

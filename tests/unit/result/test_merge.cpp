@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
@@ -32,6 +33,28 @@ TEST(Merge, TakesTheMeasuredRowOfEachKey) {
   EXPECT_EQ(merged.environment["machines"].size(), 2u);
   EXPECT_EQ(merged.environment["machines"][1]["environment"]["fingerprint"], "gpu box");
   EXPECT_THAT(merged.warnings[1], HasSubstr("gpu.json: "));
+}
+
+TEST(Merge, LabelsOfTheSameKindOfMachineMeanTheSame) {
+  Result near = made::result(), far = gpu_box();
+  for (Result* r : {&near, &far}) r->environment["cpu"] = {{"model", "EPYC"}, {"usable_cpus", 2}};
+  for (TimingRow& t : near.timings) t.placement.assign(2, "uniform");
+  for (TimingRow& t : far.timings) {
+    t.placement.assign(2, "uniform");
+    for (auto* values : {&t.ping_pong_before_seconds, &t.ping_pong_after_seconds}) values->assign(2, 3.3e-7);
+  }
+  const auto labels = [](const Result& merged) {
+    std::map<std::string, std::set<std::string>> seen;
+    for (const TimingRow& t : merged.timings) seen[t.key].insert(t.placement.begin(), t.placement.end());
+    return seen;
+  };
+  auto seen = labels(merge_results({near, far}, {"a.json", "b.json"}));
+  EXPECT_THAT(seen[near.points[0].key], testing::ElementsAre("near"));
+  EXPECT_THAT(seen[far.points[1].key], testing::ElementsAre("far"));
+  far.environment["cpu"]["model"] = "Xeon";  // nanoseconds of two machines say nothing about each other
+  seen = labels(merge_results({near, far}, {"a.json", "b.json"}));
+  EXPECT_THAT(seen[near.points[0].key], testing::ElementsAre("uniform"));
+  EXPECT_THAT(seen[far.points[1].key], testing::ElementsAre("uniform"));
 }
 
 TEST(Merge, ProcessesAreNumberedOn) {
