@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "core/analysis/gates.h"
@@ -92,6 +93,14 @@ void add_notes(const Analysis& analysis, std::vector<std::string>& notes) {
     without += point.row->status == Status::ok && point.timings_used == 0;
     virtual_device = virtual_device || (point.row->device_kind == "meta" && point.status == Status::ok);
   }
+  std::map<std::string, int> without_roofline;
+  for (const AnalyzedPoint& point : analysis.points) {
+    if (!point.roofline_missing.empty()) ++without_roofline[point.roofline_missing];
+  }
+  for (const auto& [reason, count] : without_roofline) {
+    notes.push_back(
+        fmt::format("{} point{} no fraction of the roofline: {}", count, count == 1 ? " has" : "s have", reason));
+  }
   if (left_out > 0) {
     notes.push_back(
         fmt::format("{} timing{} of {} point{} were left out: taken in another placement of the cores than most of "
@@ -113,7 +122,7 @@ Analysis analyze(const Result& result) {
   analysis.points.reserve(result.points.size());
   for (const PointRow& row : result.points) analysis.points.push_back(start_point(row, timings));
   apply_gates(analysis.points, timings, analysis.notes);
-  const Roofline roofline(analysis.points, timings);
+  const Roofline roofline(analysis.points, timings, result.environment);
   for (AnalyzedPoint& point : analysis.points) {
     add_rates(point);
     if (point.status == Status::ok) roofline.apply(point);

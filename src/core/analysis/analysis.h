@@ -45,6 +45,7 @@ struct AnalyzedPoint {
   std::optional<double> roofline_seconds;      ///< what the measured roofline allows
   std::optional<double> roofline_fraction;     ///< roofline_seconds / seconds
   std::string roofline_placement;  ///< label of the ceilings, when none of the point's own label was measured
+  std::string roofline_missing;    ///< why an `ok` point has no fraction; "" where it has one, or could have none
   Bound bound = Bound::unknown;
   std::vector<std::string> flags;  ///< of its timings, each once, in alphabetical order;
                                    ///< then own_ceiling: it is itself the fastest that was measured

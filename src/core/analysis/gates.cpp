@@ -16,7 +16,7 @@ namespace {
 using DeviceThreads = std::pair<std::string, int>;
 
 DeviceThreads place_of(const PointRow& row) {
-  return {row.device, static_cast<int>(integer_axis(row, "threads"))};
+  return {row.source + "|" + row.device, static_cast<int>(integer_axis(row, "threads"))};
 }
 double bytes_of(const PointRow& row) {
   return row.bytes_read_per_step + row.bytes_written_per_step;

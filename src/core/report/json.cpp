@@ -46,6 +46,7 @@ Json point_json(const AnalyzedPoint& p) {
           {"roofline_seconds", or_null(p.roofline_seconds)},
           {"roofline_fraction", or_null(p.roofline_fraction)},
           {"roofline_placement", text_or_null(p.roofline_placement)},
+          {"roofline_missing", text_or_null(p.roofline_missing)},
           {"bound", to_string(p.bound)},
           {"flags", p.flags}};
 }

@@ -18,6 +18,7 @@ struct PointSpec {
   int64_t batch = 64;  ///< value of the sweep axis
   double seconds = 1e-3;
   double flops = 0, bytes = 0, working_set = 0;
+  double written_share = 0;       ///< of the bytes
   int threads = 2;                ///< of CPU points
   std::string launch = "stream";  ///< of GPU points
   std::string kind = "";          ///< device_kind; "": from the device
@@ -57,7 +58,8 @@ class Builder {
     row.reason = s.status == Status::ok ? "" : "planted";
     row.support = s.support;
     row.flops_per_step = s.flops;
-    row.bytes_read_per_step = s.bytes;
+    row.bytes_read_per_step = s.bytes * (1 - s.written_share);
+    row.bytes_written_per_step = s.bytes * s.written_share;
     row.working_set_bytes = s.working_set > 0 ? s.working_set : s.bytes;
     row.samples_per_step = static_cast<double>(s.batch);
     row.sample_unit = "rows";

@@ -155,6 +155,82 @@ TEST(RooflineTest, ACeilingOfAnotherPlacementIsNamed) {
   EXPECT_EQ(find(a, "cpu", 1).roofline_placement, "near");
 }
 
+TEST(RooflineTest, AMemoryCeilingOfAnotherPlacementIsNone) {
+  Builder b = with_ceilings();
+  b.add({.batch = 1, .seconds = 2e-2, .bytes = 1 << 28, .placement = {"far"}});
+  const Analysis a = analyze(b.result);
+  EXPECT_FALSE(find(a, "cpu", 1).roofline_fraction);
+  EXPECT_THAT(find(a, "cpu", 1).roofline_missing, HasSubstr("placement of the cores"));
+  EXPECT_THAT(a.notes, testing::Contains(HasSubstr("1 point has no fraction of the roofline: no bandwidth was measured "
+                                                   "in the same placement")));
+}
+
+TEST(RooflineTest, ACeilingOfAnotherCacheLevelIsNone) {
+  Builder b = with_ceilings();
+  b.add({.batch = 1, .seconds = 2e-3, .bytes = 1 << 24});  // 105 GB/s at 1 MiB, 27 GB/s at 256 MiB
+  b.add({.batch = 2, .seconds = 2e-5, .bytes = 1 << 20, .working_set = 1 << 18});  // may be in a faster cache
+  b.add({.batch = 3, .seconds = 2e-5, .bytes = 1 << 20, .working_set = 3 << 19});
+  const Analysis a = analyze(b.result);
+  EXPECT_THAT(find(a, "cpu", 1).roofline_missing, HasSubstr("near its working set"));
+  EXPECT_THAT(find(a, "cpu", 2).roofline_missing, HasSubstr("near its working set"));
+  EXPECT_NEAR(*find(a, "cpu", 3).roofline_fraction, 0.5, 1e-9);
+  EXPECT_EQ(find(a, "cpu", 3).roofline_missing, "");
+}
+
+TEST(RooflineTest, BeyondTheLastCacheEverythingIsMemory) {
+  Builder b = with_ceilings();
+  b.add({.batch = 1, .seconds = 5e-3, .bytes = 1 << 26});
+  EXPECT_FALSE(find(analyze(b.result), "cpu", 1).roofline_fraction);
+  b.result.environment["devices"] = {{{"id", "cpu"}, {"facts", {{"last_level_cache_bytes", "33554432"}}}}};
+  const Analysis a = analyze(b.result);
+  EXPECT_NEAR(*find(a, "cpu", 1).roofline_fraction, 0.5, 1e-9);
+  EXPECT_EQ(find(a, "cpu", 1).bound, Bound::bandwidth);
+}
+
+TEST(RooflineTest, AStreamThatWritesAnotherShareIsNoCeiling) {
+  Builder b;
+  b.add({.workload = "membw", .batch = 1 << 28, .seconds = 1e-2, .bytes = 1 << 28, .written_share = 1.0 / 3});
+  b.add({.batch = 1, .seconds = 2e-2, .bytes = 1 << 28});
+  b.add({.batch = 2, .seconds = 2e-2, .bytes = 1 << 28, .written_share = 0.5});
+  const Analysis a = analyze(b.result);
+  EXPECT_THAT(find(a, "cpu", 1).roofline_missing, HasSubstr("share of its bytes"));
+  EXPECT_NEAR(*find(a, "cpu", 2).roofline_fraction, 0.5, 1e-9);
+  // The nearest mix counts, though another is faster.
+  b.result.points.clear(), b.result.timings.clear();
+  b.add({.workload = "membw", .batch = 1 << 28, .seconds = 1e-2, .bytes = 1 << 28, .written_share = 1.0 / 3});
+  b.add({.workload = "membw", .batch = (1 << 28) + 64, .seconds = 1.6e-2, .bytes = 1 << 28, .written_share = 0.5});
+  b.add({.batch = 2, .seconds = 2e-2, .bytes = 1 << 28, .written_share = 0.5});
+  EXPECT_NEAR(*find(analyze(b.result), "cpu", 2).roofline_fraction, 0.8, 1e-9);
+}
+
+TEST(RooflineTest, ALaunchNeedsNoOtherCeiling) {
+  Builder b;
+  b.add({.workload = "membw", .device = "gpu:0", .batch = 1 << 28, .seconds = 1e-3, .bytes = 1 << 28});
+  b.add({.workload = "launch", .device = "gpu:0", .batch = 1, .seconds = 4e-6});
+  b.add({.device = "gpu:0", .batch = 1, .seconds = 8e-6, .bytes = 1e3, .written_share = 1});
+  const Analysis a = analyze(b.result);
+  EXPECT_EQ(find(a, "gpu:0", 1).bound, Bound::launch);
+  EXPECT_NEAR(*find(a, "gpu:0", 1).roofline_fraction, 0.5, 1e-9);
+}
+
+TEST(RooflineTest, WhatAPointExceedsIsNoCeiling) {
+  Builder b = with_ceilings();
+  b.add({.batch = 1, .seconds = 8e-6, .bytes = 1 << 20});
+  const Analysis a = analyze(b.result);
+  EXPECT_FALSE(find(a, "cpu", 1).roofline_fraction);
+  EXPECT_THAT(find(a, "cpu", 1).roofline_missing, HasSubstr("faster than the ceiling"));
+}
+
+TEST(RooflineTest, CeilingsOfOneMachineAreNoneOnAnother) {
+  Builder b = with_ceilings();
+  for (PointRow& row : b.result.points) row.source = "a.json";
+  b.add({.batch = 1, .seconds = 2e-2, .flops = 1e6, .bytes = 1 << 28});
+  b.result.points.back().source = "b.json";
+  EXPECT_FALSE(find(analyze(b.result), "cpu", 1).roofline_fraction);
+  b.result.points.back().source = "a.json";
+  EXPECT_NEAR(*find(analyze(b.result), "cpu", 1).roofline_fraction, 0.5, 1e-9);
+}
+
 TEST(RooflineTest, AGpuStepIsAtLeastOneLaunch) {
   Builder b;
   b.add({.workload = "peak", .device = "gpu:0", .seconds = 1e-2, .flops = 1e11});
