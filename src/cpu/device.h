@@ -1,12 +1,13 @@
 // The CPU as a device: memory, threads and identity. Twin: src/gpu/device.h.
 //
 // Promises: work is done when the call returns, so `synchronize` does nothing; memory is touched first by the threads
-// that will work on it, in huge pages where the kernel gives them; denormals are flushed to zero while the device
-// lives.
+// that will work on it, in huge pages where the kernel gives them, small buffers side by side in them; denormals are
+// flushed to zero while the device lives.
 #pragma once
 
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "core/device/device.h"
 #include "core/device/plugin.h"
@@ -50,11 +51,23 @@ class CpuDevice final : public Device {
   int64_t allocations_ = 0;
   DeviceInfo info_;
   SteadyClock clock_;
+  enum class Origin : uint8_t { heap, slab, mapped };
   struct Given {
     int64_t bytes;
-    bool mapped;  ///< from mmap, else from the C library
+    Origin origin;
   };
-  static void release(void* pointer, const Given& given);
+  /// Huge pages that small buffers are cut from.
+  struct Slab {
+    char* begin;
+    size_t used;
+    int live;  ///< buffers given out
+  };
+  void* give(void* pointer, size_t bytes, Origin origin);
+  void* map_huge_pages(size_t bytes);
+  void* from_slab(size_t bytes);
+  void back_to_slab(void* pointer);
+  void release(void* pointer, const Given& given);
+  std::vector<Slab> slabs_;
   std::unordered_map<void*, Given> given_;
   int64_t given_bytes_ = 0, memory_at_start_ = 0;
   std::unique_ptr<Team> team_;

@@ -28,6 +28,46 @@ TEST(CpuDevice, MemoryIsAlignedAndCounted) {
   }
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // there each buffer is a block of its own
+TEST(CpuDevice, SmallBuffersLieSideBySideInWholeHugePages) {
+  CpuDevice device{DeviceOptions{}};
+  constexpr size_t kHugePage = size_t{2} << 20;
+  uintptr_t first = 0;
+  {
+    const DeviceBuffer a(device, 1000), b(device, 5000);
+    first = reinterpret_cast<uintptr_t>(a.data());
+    EXPECT_EQ(first % kHugePage, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data()), first + 1024);
+  }
+  // The next point finds the same memory: its buffers share the same cache lines as the last one's did.
+  const DeviceBuffer again(device, 1 << 20);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(again.data()), first);
+}
+#endif
+
+TEST(CpuDevice, ManySmallBuffersNeverOverlapAndTheirMemoryComesBack) {
+  CpuDevice device{DeviceOptions{}};
+  const int64_t free_before = device.free_memory();
+  std::vector<DeviceBuffer> buffers;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 60; ++i) {
+      buffers.emplace_back(device, size_t{700001});
+      device.set_bytes(buffers.back().data(), static_cast<uint8_t>(buffers.size()), buffers.back().bytes());
+    }
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const auto* bytes = static_cast<const uint8_t*>(buffers[i].data());
+      ASSERT_EQ(bytes[0], static_cast<uint8_t>(i + 1));
+      ASSERT_EQ(bytes[700000], static_cast<uint8_t>(i + 1));
+    }
+    buffers.erase(buffers.begin(), buffers.begin() + 30);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      device.set_bytes(buffers[i].data(), static_cast<uint8_t>(i + 1), buffers[i].bytes());
+    }
+  }
+  buffers.clear();
+  EXPECT_EQ(device.free_memory(), free_before);
+}
+
 TEST(CpuDevice, MoreMemoryThanThereIsIsOutOfMemory) {
   CpuDevice device{DeviceOptions{}};
   try {
