@@ -17,6 +17,7 @@ ONE_SIDED = {
     "src/cpu/gemm_kernels": "one-thread loops of the matrix product, compiled once per instruction set",
     "src/cpu/peak_kernels": "one-thread loops of fma_peak, compiled once per instruction set",
     "src/cpu/gemm_plan": "how a product is cut over threads; cuBLASLt has heuristics of its own",
+    "src/cpu/planted": "a slowdown for the acceptance of `dlbench ab`, in test builds only; one side is enough to prove a gate",
     "src/gpu/launch": "kernel launches have no counterpart: on the CPU a loop is called",
     "src/gpu/absence": "a CPU is always there; a GPU has five ways not to be",
     "src/gpu/nvml": "clocks and power of a GPU come from its management library; those of the CPU belong to the environment record",

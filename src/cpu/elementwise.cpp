@@ -5,6 +5,7 @@
 #include "core/base/random.h"
 #include "core/math/float_types.h"
 #include "cpu/ops.h"
+#include "cpu/planted.h"
 
 namespace dlbench::cpu {
 
@@ -113,6 +114,7 @@ void CpuOps::relu_backward(const VectorSpec& s, const void* dy, const void* y, v
 }
 
 void CpuOps::gelu_forward(const VectorSpec& s, const void* x, void* y) {
+  DLB_PLANTED(gelu_forward);
   const VectorKernels& k = kernels(Op::gelu_forward, s.precision);
   const int64_t n = elements_of(s, "gelu_forward"), e = static_cast<int64_t>(size_of(storage_of(s.precision)));
   team_.parallel_for(n, grain(8 * e), 64, [&](int64_t begin, int64_t end) {

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/math/activation.h"
 #include "cpu/ops.h"
+#include "cpu/planted.h"
 
 namespace dlbench::cpu {
 
@@ -238,6 +239,7 @@ void GemmEngine::execute(const GemmCall& call, const GemmPlan& plan) {
 }
 
 void CpuOps::gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c, void* pre_activation) {
+  DLB_PLANTED(gemm);
   require_support(supports(Op::gemm, spec.precision), Op::gemm, spec.precision);
   if ((spec.epilogue != Epilogue::none) != (bias != nullptr)) {
     throw std::invalid_argument("gemm: a bias vector is needed with an epilogue, and only then");
