@@ -2,7 +2,9 @@
 #include <stdexcept>
 
 #include "core/tensor/precision.h"
+#include "cpu/conv_kernels.h"
 #include "cpu/gemm_kernels.h"
+#include "cpu/image_kernels.h"
 #include "cpu/kernels.h"
 #include "cpu/peak_kernels.h"
 #include "cpu/sequence_kernels.h"
@@ -12,6 +14,8 @@ namespace dlbench::cpu {
 const IsaKernels& vector_kernels_portable();
 const GemmKernels& gemm_kernels_portable();
 const SequenceKernels& sequence_kernels_portable(ElementIndex type);
+const ConvKernels& conv_kernels_portable();
+const ImageKernels& image_kernels_portable();
 #if defined(DLB_X86_KERNELS)
 const IsaKernels& vector_kernels_avx2();
 const IsaKernels& vector_kernels_avx512();
@@ -19,6 +23,10 @@ const GemmKernels& gemm_kernels_avx2();
 const GemmKernels& gemm_kernels_avx512();
 const SequenceKernels& sequence_kernels_avx2(ElementIndex type);
 const SequenceKernels& sequence_kernels_avx512(ElementIndex type);
+const ConvKernels& conv_kernels_avx2();
+const ConvKernels& conv_kernels_avx512();
+const ImageKernels& image_kernels_avx2();
+const ImageKernels& image_kernels_avx512();
 #endif
 
 ElementIndex element_index(DType type) {
@@ -86,6 +94,22 @@ const SequenceKernels& sequence_kernels(ElementIndex type) {
   if (has_avx2()) return sequence_kernels_avx2(type);
 #endif
   return sequence_kernels_portable(type);
+}
+
+const ConvKernels& conv_kernels() {
+#if defined(DLB_X86_KERNELS)
+  if (has_avx512()) return conv_kernels_avx512();
+  if (has_avx2()) return conv_kernels_avx2();
+#endif
+  return conv_kernels_portable();
+}
+
+const ImageKernels& image_kernels() {
+#if defined(DLB_X86_KERNELS)
+  if (has_avx512()) return image_kernels_avx512();
+  if (has_avx2()) return image_kernels_avx2();
+#endif
+  return image_kernels_portable();
 }
 
 }  // namespace dlbench::cpu

@@ -29,7 +29,9 @@ CpuOps::CpuOps(Team& team, const Blas& blas, const CpuThresholds& thresholds, in
       thresholds_(thresholds),
       allocations_(allocations),
       isa_(vector_kernels()),
-      gemm_(std::make_unique<GemmEngine>(team, blas, allocations)) {}
+      gemm_(std::make_unique<GemmEngine>(team, blas, allocations)),
+      conv_(std::make_unique<ConvEngine>(team, isa_, allocations)),
+      images_(image_kernels()) {}
 
 CpuOps::~CpuOps() = default;
 

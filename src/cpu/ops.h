@@ -10,7 +10,9 @@
 #include "core/base/usable_cpus.h"
 #include "core/device/device.h"
 #include "cpu/blas.h"
+#include "cpu/conv_plan.h"
 #include "cpu/gemm_plan.h"
+#include "cpu/image_kernels.h"
 #include "cpu/kernels.h"
 #include "cpu/parallel.h"
 #include "cpu/sequence_kernels.h"
@@ -72,6 +74,21 @@ class CpuOps final : public Ops {
                 void* parameter) override;
   void adamw_step(const AdamWSpec& spec, const TrainingState* state, const void* gradient, void* master, void* m,
                   void* v, void* parameter) override;
+  ImageLayout preferred_image_layout() const override { return ImageLayout::nhwc; }
+  int64_t conv2d_workspace_bytes(const Conv2dSpec& spec, ConvPass pass) const override;
+  void conv2d_forward(const Conv2dSpec& spec, const void* x, const void* w, const void* bias, void* y,
+                      void* workspace) override;
+  void conv2d_backward_data(const Conv2dSpec& spec, const void* dy, const void* w, void* dx, void* workspace) override;
+  void conv2d_backward_weights(const Conv2dSpec& spec, const void* x, const void* dy, void* dw, void* dbias,
+                               void* workspace) override;
+  void pool_forward(const PoolSpec& spec, const void* x, void* y, uint8_t* index) override;
+  void pool_backward(const PoolSpec& spec, const void* dy, const uint8_t* index, void* dx) override;
+  void batch_norm_forward(const BatchNormSpec& spec, const void* x, const void* gamma, const void* beta,
+                          const void* residual, void* y, void* running_mean, void* running_variance, void* saved_mean,
+                          void* saved_rstd) override;
+  void batch_norm_backward(const BatchNormSpec& spec, const void* dy, const void* x, const void* y, const void* gamma,
+                           const void* saved_mean, const void* saved_rstd, void* dx, void* dresidual, void* dgamma,
+                           void* dbeta) override;
   Support supports_fma_unit(FmaUnit unit, Precision precision) const override;
   double fma_peak_flops(const FmaPeakSpec& spec) const override;
   int64_t fma_peak_outputs(const FmaPeakSpec& spec) const override;
@@ -106,6 +123,8 @@ class CpuOps final : public Ops {
   std::unique_ptr<std::byte[]> scratch_;
   int64_t scratch_bytes_ = 0;
   std::unique_ptr<GemmEngine> gemm_;
+  std::unique_ptr<ConvEngine> conv_;
+  const ImageKernels& images_;
 };
 
 /// What every op does before anything else. @throws UnsupportedError with the reason of `supports`
