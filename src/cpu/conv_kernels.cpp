@@ -66,6 +66,12 @@ DLB_ALWAYS_INLINE void store(T* p, Vector<T> v) {
   *reinterpret_cast<typename VectorOf<T>::Unaligned*>(p) = v;
 }
 
+/// x in every lane. Subtracting zero changes no value, which the compiler knows; adding it would make -0 to 0.
+template <typename T>
+DLB_ALWAYS_INLINE Vector<T> splat(T x) {
+  return x - Vector<T>{};
+}
+
 DLB_ALWAYS_INLINE Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vector<float>>(
@@ -159,7 +165,7 @@ void tile_of(const ConvTileArgs& t) {
       for (int v = 0; v < kTileVectors; ++v) row[v] = load(b + v * kLanes<T>);
 #pragma GCC unroll 14
       for (int i = 0; i < kRows; ++i) {
-        const Vector<T> factor = Vector<T>{} + a[i][at];
+        const Vector<T> factor = splat(a[i][at]);
 #pragma GCC unroll 2
         for (int v = 0; v < kTileVectors; ++v) acc[i][v] = multiply_add(factor, row[v], acc[i][v]);
       }
@@ -181,7 +187,7 @@ void outer_of(const ConvOuterArgs& t) {
       for (int v = 0; v < kTileVectors; ++v) row[v] = load(b + v * kLanes<T>);
 #pragma GCC unroll 14
       for (int i = 0; i < kRows; ++i) {
-        const Vector<T> factor = Vector<T>{} + a[i];
+        const Vector<T> factor = splat(a[i]);
 #pragma GCC unroll 2
         for (int v = 0; v < kTileVectors; ++v) acc[i][v] = multiply_add(factor, row[v], acc[i][v]);
       }

@@ -47,8 +47,9 @@ DLB_ALWAYS_INLINE Vector load(const float* p) {
 DLB_ALWAYS_INLINE void store(float* p, Vector v) {
   *reinterpret_cast<UnalignedVector*>(p) = v;
 }
+/// Subtracting zero changes no value, which the compiler knows; adding it would make -0 to 0 and costs an addition.
 DLB_ALWAYS_INLINE Vector splat(float x) {
-  return Vector{} + x;
+  return x - Vector{};
 }
 
 DLB_ALWAYS_INLINE Vector multiply_add(Vector a, Vector b, Vector c) {
