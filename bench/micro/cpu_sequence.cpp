@@ -225,6 +225,8 @@ double error_of(Device& device, Data& d, const Case& c) {
 int bandwidth(cpu::CpuDevice& device, int64_t rows, int64_t columns, int turns, double turn_seconds, double goal,
               const std::string& filter) {
   int bad = 0;
+  // In the caches nothing waits for memory, and the plain loop, which computes next to nothing, is no measure.
+  const bool in_caches = 4 * 4 * rows * columns <= device.info().last_level_cache_bytes;
   for (const Case& c : cases(columns)) {
     if (c.name.find(filter) == std::string::npos) continue;
     Data d(device, rows, columns);
@@ -239,13 +241,14 @@ int bandwidth(cpu::CpuDevice& device, int64_t rows, int64_t columns, int turns, 
     std::vector<double> ratios;
     for (size_t t = 0; t < seconds[0].size(); ++t) ratios.push_back(seconds[1][t] / seconds[0][t]);
     const double ratio = median(ratios), gb = 4e-9 * c.arrays * static_cast<double>(d.n());
-    const bool low = ratio < goal;
+    const bool low = !in_caches && ratio < goal;
     bad += low || !right;
     fmt::print("{:30} {:>8} x {:<6} {:8.2f} {:10.1f} {:10.1f}{}\n", c.name, rows, columns, ratio,
                gb / median(seconds[0]), gb / median(seconds[1]),
-               !right ? fmt::format("  WRONG RESULT, off by {}", error)
-               : low  ? "  BELOW GOAL"
-                      : "");
+               !right      ? fmt::format("  WRONG RESULT, off by {}", error)
+               : low       ? "  BELOW GOAL"
+               : in_caches ? "  in the caches: no goal"
+                           : "");
   }
   return bad;
 }

@@ -57,8 +57,10 @@ void CpuOps::fill_normal(const FillSpec& s, void* x) {
 }
 
 void CpuOps::copy_bytes(const void* from, void* to, int64_t bytes) {
-  team_.parallel_for(bytes, grain(2), 64,
-                     [&](int64_t begin, int64_t end) { isa_.copy(at(from, begin), at(to, begin), end - begin); });
+  const bool stream = streams(2 * bytes);
+  team_.parallel_for(bytes, grain(2), 64, [&](int64_t begin, int64_t end) {
+    isa_.copy(at(from, begin), at(to, begin), end - begin, stream);
+  });
 }
 
 void CpuOps::copy(const VectorSpec& s, const void* x, void* y) {
@@ -99,8 +101,9 @@ void CpuOps::bias(const MatrixSpec& s, const void* x, const void* bias, void* y)
 void CpuOps::relu_forward(const VectorSpec& s, const void* x, void* y) {
   const VectorKernels& k = kernels(Op::relu_forward, s.precision);
   const int64_t n = elements_of(s, "relu_forward"), e = static_cast<int64_t>(size_of(storage_of(s.precision)));
+  const bool stream = x != y && streams(2 * n * e);
   team_.parallel_for(n, grain(2 * e), 64, [&](int64_t begin, int64_t end) {
-    k.relu_forward(at(x, begin * e), at(y, begin * e), end - begin);
+    k.relu_forward(at(x, begin * e), at(y, begin * e), end - begin, stream);
   });
 }
 

@@ -71,7 +71,7 @@ void CpuOps::embedding_forward(const EmbeddingSpec& s, const int32_t* tokens, co
       if (s.positions)
         k.bias(from, at(position_table, t % s.length * row), at(y, t * row), 1, s.channels, s.channels);
       else
-        isa_.copy(from, at(y, t * row), row);
+        isa_.copy(from, at(y, t * row), row, false);
     }
   });
 }

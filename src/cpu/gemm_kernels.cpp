@@ -342,20 +342,20 @@ void dot_tile(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t depth, f
   int64_t p = 0;
   const auto step = [&](const auto& fetch) __attribute__((always_inline)) {
     Vector row[kRows];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) row[i] = fetch(a + i * lda + p);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int j = 0; j < kColumns; ++j) {
       const Vector column = fetch(b + j * ldb + p);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) acc[i][j] = multiply_add(row[i], column, acc[i][j]);
     }
   };
   for (; p + kLanes <= depth; p += kLanes) step([](const T* q) __attribute__((always_inline)) { return load(q); });
   if (p < depth) step([&](const T* q) __attribute__((always_inline)) { return load_part(q, depth - p); });
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int j = 0; j < kColumns; ++j) {
       float* out = c + i * c_stride + j;
       const float sum = alpha * add_lanes(acc[i][j]);
@@ -381,8 +381,21 @@ void dot_strip(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t n, int6
                float alpha, float beta) {
   constexpr int kColumns = dot_columns(kRows);
   int64_t j = 0;
+#if defined(__AVX512F__)
+  // The ten classes of a last layer at once.
+  if constexpr (kRows <= 2) {
+    if (n == 10) return dot_tile<T, kRows, 10>(a, lda, b, ldb, depth, c, c_stride, alpha, beta);
+  }
+#endif
   for (; j + kColumns <= n; j += kColumns)
     dot_tile<T, kRows, kColumns>(a, lda, b + j * ldb, ldb, depth, c + j, c_stride, alpha, beta);
+  // What is left goes two or four columns at a time: one column of few rows waits for its own additions.
+  if constexpr (kColumns > 4) {
+    for (; j + 4 <= n; j += 4) dot_tile<T, kRows, 4>(a, lda, b + j * ldb, ldb, depth, c + j, c_stride, alpha, beta);
+  }
+  if constexpr (kColumns > 2) {
+    for (; j + 2 <= n; j += 2) dot_tile<T, kRows, 2>(a, lda, b + j * ldb, ldb, depth, c + j, c_stride, alpha, beta);
+  }
   for (; j < n; ++j) dot_tile<T, kRows, 1>(a, lda, b + j * ldb, ldb, depth, c + j, c_stride, alpha, beta);
 }
 

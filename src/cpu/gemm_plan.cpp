@@ -20,6 +20,8 @@ constexpr double kAssumedFlopPerSecond = 5e10;
 constexpr int64_t kSmallMatrixLimit = 1000000;
 constexpr int64_t kMaxUnitRows = 1024, kMaxUnitColumns = 1024;
 
+/// Up to here a product may be over before another thread has begun: it is tried on one thread as well.
+constexpr double kSmallFlops = 4e6;
 /// From here on a product is tried in few ways, once each: every trial takes milliseconds.
 constexpr double kLargeFlops = 5e8;
 /// Floats that the last store into a packed panel may reach beyond it.
@@ -30,6 +32,11 @@ int64_t round_up(int64_t value, int64_t multiple) {
 }
 int64_t parts_of(int64_t n, int64_t unit) {
   return unit > 0 ? (n + unit - 1) / unit : 0;
+}
+
+/// Done by the calling thread without a word to the others.
+bool is_one_unit(const GemmSpec& s, const GemmPlan& p) {
+  return p.loops != GemmLoops::blas_threads && gemm_unit_count(s, p) == 1;
 }
 
 double seconds_now() {
@@ -107,6 +114,15 @@ std::vector<GemmPlan> gemm_candidates(const GemmSpec& s, int threads, int tile_r
     add(GemmLoops::blas, round_up(parts_of(s.m, wanted), 16), s.n, s.k);
     return list;
   }
+  if (flops <= kSmallFlops && s.m <= kMaxUnitRows && s.n <= 4 * kMaxUnitColumns) {
+    if (fp32) add(GemmLoops::blas, s.m, s.n, s.k);
+    add(GemmLoops::packed, s.m, s.n, s.k);
+    if (fp32 && s.trans_b == Transpose::no) {
+      add(GemmLoops::direct, s.m, s.n, s.k);
+      if (s.k <= 32) add(GemmLoops::outer, s.m, s.n, s.k);
+    }
+    if (s.trans_a == Transpose::no && s.trans_b == Transpose::yes && s.m <= 128) add(GemmLoops::dot, s.m, s.n, s.k);
+  }
   for (const int64_t depth : {256, 512}) {
     add(GemmLoops::packed, all_rows, columns, depth);
     add(GemmLoops::packed, rows, all_columns, depth);
@@ -137,13 +153,12 @@ std::vector<GemmPlan> gemm_candidates(const GemmSpec& s, int threads, int tile_r
 }
 
 size_t GemmEngine::Hash::operator()(const GemmSpec& s) const {
-  uint64_t h = 0xCBF29CE484222325ull;
-  const auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x9E3779B97F4A7C15ull, h ^= h >> 29; };
-  mix(static_cast<uint64_t>(s.precision) << 16 | static_cast<uint64_t>(s.trans_a) << 9 |
-      static_cast<uint64_t>(s.trans_b) << 8 | static_cast<uint64_t>(s.epilogue));
-  for (const int64_t v : {s.m, s.n, s.k, s.batch, s.lda, s.ldb, s.ldc, s.stride_a, s.stride_b, s.stride_c})
-    mix(static_cast<uint64_t>(v));
-  return h;
+  // A few nanoseconds: the smallest products take two hundred. Specs of one program differ in what is mixed here;
+  // equality looks at the rest.
+  uint64_t h = static_cast<uint64_t>(s.precision) << 16 | static_cast<uint64_t>(s.trans_a) << 9 |
+               static_cast<uint64_t>(s.trans_b) << 8 | static_cast<uint64_t>(s.epilogue);
+  for (const int64_t v : {s.m, s.n, s.k, s.batch}) h = (h ^ static_cast<uint64_t>(v)) * 0x9E3779B97F4A7C15ull;
+  return h ^ h >> 32;
 }
 
 GemmEngine::GemmEngine(Team& team, const Blas& blas, int64_t& allocations)
@@ -221,7 +236,8 @@ GemmPlan GemmEngine::tune(const GemmCall& call, const std::vector<GemmPlan>& can
 const GemmEngine::Entry& GemmEngine::prepare(const GemmSpec& spec, const GemmCall& call) {
   const std::vector<GemmPlan> candidates =
       gemm_candidates(call.spec, team_.threads(), kernels_.tile_rows, kernels_.tile_columns);
-  Entry entry{call.spec, tune(call, candidates)};
+  Entry entry{call.spec, tune(call, candidates), false};
+  entry.one_unit = is_one_unit(entry.resolved, entry.plan);
   reserve(call.spec, entry.plan);
   ++allocations_;
   return entries_.insert_or_assign(spec, entry).first->second;
@@ -233,7 +249,8 @@ const GemmPlan* GemmEngine::find_plan(const GemmSpec& spec) const {
 }
 
 void GemmEngine::set_plan(const GemmSpec& spec, const GemmPlan& plan) {
-  const Entry entry{spec.resolved(), plan};
+  Entry entry{spec.resolved(), plan, false};
+  entry.one_unit = is_one_unit(entry.resolved, plan);
   reserve(entry.resolved, plan);
   entries_.insert_or_assign(spec, entry);
 }
@@ -244,7 +261,10 @@ void GemmEngine::run(const GemmSpec& spec, const void* a, const void* b, const v
   GemmCall call{found == entries_.end() ? spec.resolved() : found->second.resolved, a, b, bias, c, pre_activation};
   if (call.spec.m == 0 || call.spec.n == 0 || call.spec.batch == 0) return;
   const Entry& entry = found == entries_.end() ? prepare(spec, call) : found->second;
-  execute(call, entry.plan);
+  if (entry.one_unit)
+    execute_unit(call, entry.plan, {0, 0, call.spec.m, 0, call.spec.n}, workspaces_[0]);
+  else
+    execute(call, entry.plan);
 }
 
 }  // namespace dlbench::cpu

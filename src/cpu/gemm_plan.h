@@ -78,6 +78,7 @@ class GemmEngine {
   struct Entry {
     GemmSpec resolved;
     GemmPlan plan;
+    bool one_unit;
   };
   /// Packed panels and fp32 sums of one thread.
   struct Workspace {

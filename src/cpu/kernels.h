@@ -18,13 +18,13 @@ namespace dlbench::cpu {
 enum ElementIndex : int { kF64, kF32, kBF16, kF16, kElementTypes };
 ElementIndex element_index(DType type);  ///< @throws std::invalid_argument for i32 and u8
 
-/// Loops over one element type. `stream`: write past the caches, which pays
-/// where two vectors are read for one written (cpu_stream in bench/micro). Formulas are those of ops.h.
+/// Loops over one element type. `stream`: write past the caches, which pays where the vectors don't fit in them
+/// (cpu_stream in bench/micro). Formulas are those of ops.h.
 struct VectorKernels {
   void (*triad)(const void* x, const void* y, void* z, float a, int64_t n, bool stream);
   void (*axpy)(const void* x, void* y, float a, int64_t n);
   void (*bias)(const void* x, const void* bias, void* y, int64_t rows, int64_t columns, int64_t row_length);
-  void (*relu_forward)(const void* x, void* y, int64_t n);
+  void (*relu_forward)(const void* x, void* y, int64_t n, bool stream);
   void (*relu_backward)(const void* dy, const void* y, void* dx, int64_t n, bool stream);
   void (*gelu_forward)(const void* x, void* y, int64_t n);
   void (*gelu_backward)(const void* dy, const void* x, void* dx, int64_t n);
@@ -45,7 +45,7 @@ struct VectorKernels {
 
 struct IsaKernels {
   const char* name;  ///< "x86-64", "avx2", "avx512"
-  void (*copy)(const void* x, void* y, int64_t bytes);
+  void (*copy)(const void* x, void* y, int64_t bytes, bool stream);
   VectorKernels of[kElementTypes];
   void (*convert[kElementTypes][kElementTypes])(const void* x, void* y, int64_t n);  ///< [from][to]
 };

@@ -26,7 +26,10 @@ void CpuOps::layer_norm_forward(const LayerNormSpec& s, const void* x, const voi
   const SequenceKernels& k = sequence(Op::layer_norm_forward, s.precision);
   const int64_t e = static_cast<int64_t>(size_of(storage_of(s.precision))), row = s.columns * e;
   const int64_t wide = static_cast<int64_t>(size_of(accumulate_of(s.precision)));
-  const bool stream = streams_rows((s.residual ? 4 : 2) * s.rows * row, y, row);
+  // The sum goes the way of y: it must not be x then, and lie at cache lines as well.
+  const bool stream =
+      s.residual ? sum != x && streams_rows(4 * s.rows * row, y, row) && streams_rows(4 * s.rows * row, sum, row)
+                 : streams_rows(2 * s.rows * row, y, row);
   team_.parallel_for(s.rows, grain(4 * row), 1, [&](int64_t begin, int64_t end) {
     k.layer_norm_forward({.x = at(x, begin * row),
                           .residual = s.residual ? at(residual, begin * row) : nullptr,

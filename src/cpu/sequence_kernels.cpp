@@ -81,12 +81,39 @@ DLB_ALWAYS_INLINE void emit(T* out, Count count, bool stream, const F& f) {
   }
 }
 
+/// Rows up to this long keep exponentials or sums in memory of the loop; exponentials of longer ones are in their
+/// result, or computed twice where that would round them.
+constexpr int64_t kKept = 4096;
+
 template <typename W>
 DLB_ALWAYS_INLINE W add_lanes(W* lane) {
+#pragma GCC unroll 8
   for (int width = kBlock / 2; width > 0; width /= 2) {
     for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
   }
   return lane[0];
+}
+
+/// e^x for x up to 0 or a little above, as all exponents less their maximum are: exp_float's series (core/math) with
+/// fused multiply-adds and one factor 2^n; what would be denormal is 0. Half the instructions of exp_float.
+DLB_ALWAYS_INLINE float exp_below_zero(float x) {
+  constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440054690583e-4f;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
+  constexpr uint32_t kRoundBits = 0x4B400000u;
+  const float shifted = multiply_add(x, kLog2E, kRound);
+  const float n = shifted - kRound;
+  const float r = multiply_add(n, -kLn2Low, multiply_add(n, -kLn2High, x));
+  float p = multiply_add(1.0f / 5040.0f, r, 1.0f / 720.0f);
+  p = multiply_add(p, r, 1.0f / 120.0f);
+  p = multiply_add(p, r, 1.0f / 24.0f);
+  p = multiply_add(p, r, 1.0f / 6.0f);
+  p = multiply_add(p, r, 0.5f);
+  p = multiply_add(p * r, r, r) + 1.0f;
+  const float power = dlbench::detail::bits_float((dlbench::detail::float_bits(shifted) - (kRoundBits - 127u)) << 23);
+  return x < -87.0f ? 0.0f : p * power;
+}
+DLB_ALWAYS_INLINE double exp_below_zero(double x) {
+  return exp_of(x);
 }
 
 template <typename W>
@@ -102,6 +129,7 @@ DLB_ALWAYS_INLINE Wide<T> row_max(const T* x, int64_t n) {
         const Block<T> v(x + i, count);
         for (int64_t j = 0; j < count; ++j) lane[j] = lane[j] < v[j] ? v[j] : lane[j];
       });
+#pragma GCC unroll 8
   for (int width = kBlock / 2; width > 0; width /= 2) {
     for (int j = 0; j < width; ++j) lane[j] = lane[j] < lane[j + width] ? lane[j + width] : lane[j];
   }
@@ -115,12 +143,15 @@ void layer_norm_forward(const LayerNormArgs& a) {
   using W = Wide<T>;
   const W share = W(1) / static_cast<W>(a.columns);
   const T *gamma = in<T>(a.gamma), *beta = in<T>(a.beta);
+  // A sum that goes past the caches is kept here for the passes after it.
+  alignas(64) T local[kKept];
+  const bool keep = a.stream && a.columns <= kKept;
   for (int64_t r = 0; r < a.rows; ++r) {
     const T* x = in<T>(a.x) + r * a.columns;
     W lane[kBlock] = {};
     if (a.residual != nullptr) {
       const T* residual = in<T>(a.residual) + r * a.columns;
-      T* sum = out<T>(a.sum) + r * a.columns;
+      T* sum = keep ? local : out<T>(a.sum) + r * a.columns;
       for_blocks(
           a.columns, [&](int64_t i, auto count) __attribute__((always_inline)) {
             const Block<T> left(x + i, count), right(residual + i, count);
@@ -128,6 +159,7 @@ void layer_norm_forward(const LayerNormArgs& a) {
                 sum + i, count, false, [&](int64_t j) __attribute__((always_inline)) { return left[j] + right[j]; });
           });
       x = sum;
+      if (keep) stream_bytes(local, out<T>(a.sum) + r * a.columns, a.columns * static_cast<int64_t>(sizeof(T)));
     }
     for_blocks(
         a.columns, [&](int64_t i, auto count) __attribute__((always_inline)) {
@@ -209,10 +241,6 @@ void layer_norm_backward(const LayerNormBackwardArgs& a) {
 
 // Softmax --------------------------------------------------------------------------------------------------------
 
-/// Rows up to this long keep their exponentials in memory of the loop; longer ones in their result, or compute them
-/// twice where that would round them.
-constexpr int64_t kKept = 4096;
-
 /// exp(x - maximum) of a row: their sum is returned, they go to `kept` unless that is null.
 template <typename T>
 DLB_ALWAYS_INLINE Wide<T> exponentials(const T* x, int64_t n, Wide<T> maximum, Wide<T>* kept) {
@@ -222,7 +250,7 @@ DLB_ALWAYS_INLINE Wide<T> exponentials(const T* x, int64_t n, Wide<T> maximum, W
       n, [&](int64_t i, auto count) __attribute__((always_inline)) {
         const Block<T> v(x + i, count);
         W e[kBlock];
-        for (int64_t j = 0; j < count; ++j) e[j] = exp_of(v[j] - maximum);
+        for (int64_t j = 0; j < count; ++j) e[j] = exp_below_zero(v[j] - maximum);
         for (int64_t j = 0; j < count; ++j) lane[j] += e[j];
         if (kept != nullptr) {
           for (int64_t j = 0; j < count; ++j) kept[i + j] = e[j];
@@ -250,7 +278,7 @@ DLB_ALWAYS_INLINE void scaled_exponentials(const T* x, int64_t n, Wide<T> maximu
         const Block<T> v(x + i, count);
         emit(
             y + i, count,
-            stream, [&](int64_t j) __attribute__((always_inline)) { return exp_of(v[j] - maximum) * factor; });
+            stream, [&](int64_t j) __attribute__((always_inline)) { return exp_below_zero(v[j] - maximum) * factor; });
       });
 }
 
@@ -345,7 +373,7 @@ void cross_entropy(const CrossEntropyArgs& a) {
     const W scale = static_cast<W>(a.gradient_scale);
     scaled_exponentials(x, a.columns, maximum, kept, scale / sum, dx, false);
     // The element of the target again, from what was not rounded to the storage type; x may be gone.
-    dx[target] = one_narrow<T>((exp_of(of_target - maximum) / sum - W(1)) * scale);
+    dx[target] = one_narrow<T>((exp_below_zero(of_target - maximum) / sum - W(1)) * scale);
   }
 }
 
@@ -501,11 +529,11 @@ DLB_ALWAYS_INLINE void attention_columns(W* scores, int64_t stride, int64_t keys
       largest[j] = largest[j] < value ? value : largest[j];
     }
   }
-  for (int64_t j = 0; j < queries; ++j) correction[j] = exp_of(maximum[j] - largest[j]);
+  for (int64_t j = 0; j < queries; ++j) correction[j] = exp_below_zero(maximum[j] - largest[j]);
   for (int64_t key = 0; key < used; ++key) {
     W* row = scores + key * stride;
     for (int64_t j = 0; j < queries; ++j) {
-      const W e = exp_of(row[j] - largest[j]), value = seen(key, j) ? e : W(0);
+      const W e = exp_below_zero(row[j] - largest[j]), value = seen(key, j) ? e : W(0);
       row[j] = value;
       sum[j] += value;
     }
@@ -545,7 +573,7 @@ void attention_gradient(void* scores, void* d_scores, int64_t stride, int64_t qu
           const int64_t n = count;
 #pragma GCC ivdep
           for (int64_t j = 0; j < n; ++j) {
-            const W p = exp_of(s[j] - level), g = p * (d[j] - mean) * factor;
+            const W p = exp_below_zero(s[j] - level), g = p * (d[j] - mean) * factor;
             s[j] = i + j < seen ? p : W(0);
             d[j] = i + j < seen ? g : W(0);
           }
