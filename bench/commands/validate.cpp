@@ -21,7 +21,7 @@ std::vector<Violation> check(const std::string& text, const std::string& origin,
   const auto found = kind_of(json);
   if (!found) {
     throw InputError(fmt::format(
-        "{}: /kind: neither a result, a report nor a noise profile of dlbench, and without \"sweeps\" no config either", origin));
+        "{}: /kind: neither a result, a report, a noise profile nor a comparison of dlbench, and without \"sweeps\" no config either", origin));
   }
   kind = to_string(*found);
   if (*found == FileKind::config) {

@@ -4,6 +4,7 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/interpolators/pchip.hpp>
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
@@ -36,7 +37,7 @@ Moments winsorised_moments(double degrees, double prior_degrees) {
   const double low = quantile_at(kLowTail), high = quantile_at(1 - kHighTail);
   double first = 0, second = 0;
   const double center = (kLowTail + 1 - kHighTail) / 2, half = (1 - kHighTail - kLowTail) / 2;
-  using Rule = boost::math::quadrature::gauss<double, 20>;
+  using Rule = boost::math::quadrature::gauss<double, 10>;
   for (size_t i = 0; i < Rule::abscissa().size(); ++i) {
     for (const double sign : {-1.0, 1.0}) {
       const double z = quantile_at(center + sign * half * Rule::abscissa()[i]);
@@ -90,7 +91,36 @@ Moments winsorised_moments(std::vector<double> values) {
 
 }  // namespace
 
-SampleVariance fit_variance_prior(std::span<const SampleVariance> points) {
+/// Winsorised moments of ln F(f, d0) over ln d0, in steps fine enough for four digits of d0.
+struct PriorFitter::Table {
+  explicit Table(double degrees) : limit(winsorised_moments(degrees, kMaxPriorDegrees)) {
+    constexpr int kNodes = 64;
+    std::vector<double> x, means, variances;
+    const double least = std::log(kLeastPriorDegrees), most = std::log(kMaxPriorDegrees / 2);
+    for (int i = 0; i < kNodes; ++i) {
+      x.push_back(least + (most - least) * i / (kNodes - 1));
+      const Moments m = winsorised_moments(degrees, std::exp(x.back()));
+      means.push_back(m.mean);
+      variances.push_back(m.variance);
+    }
+    low = x.front();
+    high = x.back();
+    at_low = {means.front(), variances.front()};
+    at_high = {means.back(), variances.back()};
+    auto copy = x;
+    mean = std::make_unique<Curve>(std::move(copy), std::move(means));
+    variance = std::make_unique<Curve>(std::move(x), std::move(variances));
+  }
+  using Curve = boost::math::interpolators::pchip<std::vector<double>>;
+  std::unique_ptr<Curve> mean, variance;
+  double low = 0, high = 0;  ///< ln d0
+  Moments at_low, at_high, limit;
+};
+
+PriorFitter::PriorFitter() = default;
+PriorFitter::~PriorFitter() = default;
+
+SampleVariance PriorFitter::fit(std::span<const SampleVariance> points) {
   const double degrees = common_degrees(points);
   std::vector<double> variances;
   for (const SampleVariance& p : points) {
@@ -105,22 +135,45 @@ SampleVariance fit_variance_prior(std::span<const SampleVariance> points) {
   for (double& v : variances) v = std::log(std::max(v, 1e-5 * middle));
   const Moments seen = winsorised_moments(std::move(variances));
 
-  const auto excess = [&](double log_degrees) {
-    return winsorised_moments(degrees, std::exp(log_degrees)).variance - seen.variance;
-  };
-  const double least = std::log(kLeastPriorDegrees), most = std::log(kMaxPriorDegrees / 2);
-  double prior_degrees = 0;
-  if (excess(most) >= 0 || winsorised_moments(degrees, kMaxPriorDegrees).variance >= seen.variance) {
-    prior_degrees = kMaxPriorDegrees;
-  } else if (excess(least) <= 0) {
-    prior_degrees = kLeastPriorDegrees;
-  } else {
-    std::uintmax_t iterations = 60;
-    const auto bracket = boost::math::tools::toms748_solve(
-        excess, least, most, [](double a, double b) { return std::abs(b - a) < 1e-4; }, iterations);
-    prior_degrees = std::exp((bracket.first + bracket.second) / 2);
+  std::unique_ptr<Table>& table = tables_[degrees];
+  if (!table) table = std::make_unique<Table>(degrees);
+  const auto prior = [&seen](double mean, double d0) { return SampleVariance{std::exp(seen.mean - mean), d0}; };
+  // The variance of ln F falls with d0.
+  if (table->at_high.variance >= seen.variance) return prior(table->limit.mean, kMaxPriorDegrees);
+  if (table->at_low.variance <= seen.variance) return prior(table->at_low.mean, kLeastPriorDegrees);
+  std::uintmax_t iterations = 60;
+  const auto bracket = boost::math::tools::toms748_solve(
+      [&](double x) { return (*table->variance)(x)-seen.variance; }, table->low, table->high,
+      table->at_low.variance - seen.variance, table->at_high.variance - seen.variance,
+      [](double a, double b) { return std::abs(b - a) < 1e-6; }, iterations);
+  const double log_degrees = (bracket.first + bracket.second) / 2;
+  return prior((*table->mean)(log_degrees), std::exp(log_degrees));
+}
+
+SampleVariance fit_variance_prior(std::span<const SampleVariance> points) {
+  return PriorFitter().fit(points);
+}
+
+std::vector<SampleVariance> priors_by_point(std::span<const SampleVariance> points, const SampleVariance& prior) {
+  constexpr double kFalseRate = 0.01;
+  std::vector<SampleVariance> priors(points.size(), prior);
+  if (!(prior.degrees > 0) || !(prior.variance > 0)) return priors;
+  std::vector<double> p_values;
+  for (const SampleVariance& own : points) {
+    const double ratio = own.variance / prior.variance;
+    if (!(own.degrees > 0) || ratio <= 1) {
+      p_values.push_back(1);
+    } else if (prior.degrees >= kMaxPriorDegrees) {
+      p_values.push_back(cdf(complement(boost::math::chi_squared(own.degrees), ratio * own.degrees)));
+    } else {
+      p_values.push_back(cdf(complement(boost::math::fisher_f(own.degrees, prior.degrees), ratio)));
+    }
   }
-  return {std::exp(seen.mean - winsorised_moments(degrees, prior_degrees).mean), prior_degrees};
+  const std::vector<double> q = benjamini_hochberg(p_values);
+  for (size_t i = 0; i < q.size(); ++i) {
+    if (q[i] <= kFalseRate) priors[i] = {};
+  }
+  return priors;
 }
 
 SampleVariance moderate(const SampleVariance& own, const SampleVariance& prior) {
@@ -160,6 +213,32 @@ double variance_of_mean(const Sessions& side, double process_variance, double be
   double inverse = 0;
   for (const auto& session : side) inverse += 1 / static_cast<double>(session.size());
   return process_variance * inverse / (sessions * sessions) + between_session_sd * between_session_sd / sessions;
+}
+
+Sessions winsorise_one(const Sessions& side, int sign, double prior_variance) {
+  constexpr double kDeviations = 2.5, kPriorDegrees = 4;
+  Sessions result = side;
+  for (auto& session : result) {
+    const size_t n = session.size();
+    if (n < 4) continue;
+    const auto farther = [sign](double a, double b) { return sign > 0 ? a < b : a > b; };
+    const auto extreme = std::max_element(session.begin(), session.end(), farther);
+    std::iter_swap(extreme, session.end() - 1);
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i + 1 < n; ++i) mean += session[i] / static_cast<double>(n - 1);
+    for (size_t i = 0; i + 1 < n; ++i) squares += (session[i] - mean) * (session[i] - mean);
+    const double degrees = static_cast<double>(n) - 2;
+    const double deviation = std::sqrt((squares + kPriorDegrees * prior_variance) / (degrees + kPriorDegrees));
+    const double limit = mean + sign * kDeviations * deviation;
+    if (farther(limit, session.back())) session.back() = limit;
+  }
+  return result;
+}
+
+double effective_degrees(double estimated, double known, double degrees) {
+  if (!(estimated > 0)) return degrees;
+  const double ratio = (estimated + known) / estimated;
+  return std::min(degrees * ratio * ratio, kMaxPriorDegrees);
 }
 
 double margin_p_value(double effect, double margin, double standard_error, double degrees) {

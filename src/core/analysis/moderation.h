@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,12 +26,34 @@ inline constexpr size_t kLeastPointsForPrior = 10;
 /// Stands for an infinite d0: all points share one variance. Finite, so that it can stand in JSON.
 inline constexpr double kMaxPriorDegrees = 1e6;
 
-/// Smyth's s0^2 and d0 from the variances of the points of one device class: the moments of ln s^2, winsorised (5 % at
-/// the low end, 10 % at the high end) and matched with the winsorised moments of ln F(f, d0), so that a few points with
-/// wild or with no variation don't decide what all others borrow.
-/// The fit uses the points with the most common number of degrees of freedom (the larger one, when two are as common).
-/// @returns degrees 0 with fewer than kLeastPointsForPrior of those, or when more than half of them vary not at all.
+/// Fits Smyth's s0^2 and d0 to the variances of the points of one device class: the moments of ln s^2, winsorised (5 %
+/// at the low end, 10 % at the high end) and matched with the winsorised moments of ln F(f, d0), so that a few points
+/// with wild or with no variation don't decide what all others borrow. An object, because the moments of ln F are
+/// tabulated once per f (Fritsch-Carlson interpolation over ln d0): fits after the first are cheap. Not for several
+/// threads at once.
+class PriorFitter {
+ public:
+  PriorFitter();
+  ~PriorFitter();
+  PriorFitter(const PriorFitter&) = delete;
+  PriorFitter& operator=(const PriorFitter&) = delete;
+
+  /// Uses the points with the most common number of degrees of freedom (the larger one, when two are as common).
+  /// @returns degrees 0 with fewer than kLeastPointsForPrior of those, or when half of them vary not at all.
+  SampleVariance fit(std::span<const SampleVariance> points);
+
+ private:
+  struct Table;
+  std::map<double, std::unique_ptr<Table>> tables_;  ///< by degrees of freedom
+};
+/// With a fitter of its own.
 SampleVariance fit_variance_prior(std::span<const SampleVariance> points);
+
+/// The prior for each point: none (degrees 0) for a point that varies by more than the prior explains (F test with d0
+/// and f degrees, Benjamini-Hochberg at 1 %), else the common one; Phipson et al. 2016, hypervariable genes. Measured:
+/// of 200 equal points, 10 that jump by 20 % in every fifth process gave a false alarm in 44 % of 800 comparisons when
+/// they borrowed the variance of the calm ones, and in none of 800 when they didn't.
+std::vector<SampleVariance> priors_by_point(std::span<const SampleVariance> points, const SampleVariance& prior);
 
 /// s~^2 = (d0 s0^2 + f s^2) / (d0 + f), with d0 + f degrees. Degrees 0 when neither says anything.
 SampleVariance moderate(const SampleVariance& own, const SampleVariance& prior);
@@ -46,6 +70,18 @@ SampleVariance pooled_variance(std::span<const Sessions* const> sides);
 /// one session each give s~^2 (1/P_b + 1/P_c) + 2 tau^2, METHODS section 5 (4).
 /// @param between_session_sd tau
 double variance_of_mean(const Sessions& side, double process_variance, double between_session_sd);
+
+/// The process of each session that is farthest on the side of `sign` (+1 slow, -1 fast), moved to 2.5 standard
+/// deviations beyond the mean of the others where it is farther; sessions of fewer than 4 processes stay as they are.
+/// The deviation is that of the others, moderated by `prior`'s variance with 4 degrees.
+///
+/// Why one side only: an outlier that speaks for a change (a slow process of the candidate, a fast one of the base)
+/// must neither make the change nor hide it in the variance; one that speaks against it stays, or two modes of a
+/// machine would be taken for one.
+Sessions winsorise_one(const Sessions& side, int sign, double prior_variance);
+
+/// Degrees of freedom of s~^2 * factor + known, where `known` is no estimate (Satterthwaite 1946).
+double effective_degrees(double estimated, double known, double degrees);
 
 /// P(T_f >= (effect - margin) / standard_error): against "the change is at most the margin". A standard error of 0
 /// gives 0 or 1. @param degrees 0: nothing is known, 1.

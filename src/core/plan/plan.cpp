@@ -6,13 +6,13 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <regex>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/usable_cpus.h"
 #include "core/measure/buffers.h"
 #include "core/plan/estimate.h"
+#include "core/plan/key_filter.h"
 #include "core/plan/sweep.h"
 
 namespace dlbench {
@@ -27,25 +27,6 @@ constexpr int64_t kMaxBufferSets = 65536;
 std::string gibibytes(double bytes) {
   return fmt::format("{:.{}f} GiB", bytes / 0x1p30, bytes < 0x1p30 ? 3 : 1);
 }
-
-/// Keys that a plan keeps: at least one positive filter matches (when there is one), and no "-" filter does.
-class KeyFilter {
- public:
-  explicit KeyFilter(const std::vector<std::string>& filters) {
-    for (const std::string& filter : filters) {
-      const bool excludes = filter.starts_with('-');
-      (excludes ? exclude_ : include_).emplace_back(excludes ? filter.substr(1) : filter);
-    }
-  }
-  bool keeps(const std::string& key) const {
-    const auto matches = [&key](const std::regex& expression) { return std::regex_search(key, expression); };
-    return (include_.empty() || std::any_of(include_.begin(), include_.end(), matches)) &&
-           std::none_of(exclude_.begin(), exclude_.end(), matches);
-  }
-
- private:
-  std::vector<std::regex> include_, exclude_;
-};
 
 /// One device of the plan, started so that it can be asked what it supports; or why it isn't there.
 struct PlanDevice {

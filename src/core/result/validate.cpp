@@ -23,6 +23,8 @@ std::string_view to_string(FileKind kind) {
       return "report";
     case FileKind::noise_profile:
       return "noise_profile";
+    case FileKind::comparison:
+      return "comparison";
     case FileKind::config:
       return "config";
   }
@@ -33,7 +35,7 @@ std::optional<FileKind> kind_of(const Json& json) {
   if (!json.is_object()) return std::nullopt;
   const auto kind = json.find("kind");
   if (kind != json.end()) {
-    for (const FileKind known : {FileKind::result, FileKind::report, FileKind::noise_profile}) {
+    for (const FileKind known : {FileKind::result, FileKind::report, FileKind::noise_profile, FileKind::comparison}) {
       if (*kind == std::string(to_string(known))) return known;
     }
     return std::nullopt;
@@ -98,6 +100,7 @@ class Rules {
   std::vector<Violation> result();
   std::vector<Violation> report();
   std::vector<Violation> noise_profile();
+  std::vector<Violation> comparison();
 
  private:
   void add(const std::string& pointer, const std::string& what) { found_.push_back({pointer, what}); }
@@ -241,6 +244,25 @@ std::vector<Violation> Rules::noise_profile() {
   return std::move(found_);
 }
 
+std::vector<Violation> Rules::comparison() {
+  std::map<std::string, int64_t> counts;
+  for (size_t i = 0; i < json_.at("points").size(); ++i) {
+    const Json& row = json_["points"][i];
+    const std::string pointer = fmt::format("/points/{}", i), key = text(row, "key");
+    const auto [first, fresh] = keys_.try_emplace(key, i);
+    if (!fresh) add(pointer + "/key", fmt::format("{} is the key of /points/{} as well", key, first->second));
+    ++counts[text(row, "verdict")];
+    for (const char* side : {"base", "candidate"}) {
+      if (!row.at(side).is_null()) interval(row[side], pointer + "/" + side, "value", "low", "high");
+    }
+  }
+  for (const auto& [verdict, count] : json_.at("summary").items()) {
+    if (count.get<int64_t>() != counts[verdict])
+      add("/summary/" + verdict, fmt::format("{} where points[] has {}", count.dump(), counts[verdict]));
+  }
+  return std::move(found_);
+}
+
 }  // namespace
 
 std::vector<Violation> rule_violations(const Json& json, FileKind kind) {
@@ -251,6 +273,8 @@ std::vector<Violation> rule_violations(const Json& json, FileKind kind) {
       return Rules(json).report();
     case FileKind::noise_profile:
       return Rules(json).noise_profile();
+    case FileKind::comparison:
+      return Rules(json).comparison();
     case FileKind::config:
       break;
   }

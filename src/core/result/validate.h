@@ -1,5 +1,5 @@
-// Validation of result.json, report.json and noise profiles: against the shipped JSON Schemas, and what a schema can't
-// say.
+// Validation of result.json, report.json, noise profiles and comparisons: against the shipped JSON Schemas, and what a
+// schema can't say.
 //
 // Why: other programs read and write these files; a person who got one by mail wants to know whether it is whole.
 // Promises: every violation has a JSON pointer; an empty list means that both the schema and the rules below hold.
@@ -19,7 +19,7 @@ struct Violation {
   std::string what;
 };
 
-enum class FileKind : uint8_t { result, report, noise_profile, config };
+enum class FileKind : uint8_t { result, report, noise_profile, comparison, config };
 std::string_view to_string(FileKind kind);
 /// By the member `kind`; a file with `sweeps` and without `kind` is a config. Empty: none of ours.
 std::optional<FileKind> kind_of(const Json& json);
