@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <ostream>
 
 #include "commands/commands.h"
@@ -31,15 +32,44 @@ struct LoadedSide {
   std::vector<Session> sessions;
 };
 
-LoadedSide load_side(const std::vector<std::string>& files) {
+struct LoadedFile {
+  Result result;
+  std::string sha256;
+};
+
+/// Reads a file; the hash is made beside the parsing.
+LoadedFile load_file(const std::string& file, const std::string& origin) {
+  const std::string bytes = read_bytes(file);
+  auto hash = std::async(std::launch::async, [&bytes] { return sha256(bytes); });
+  LoadedFile loaded;
+  loaded.result = result_from_json(parse_json(bytes, origin), origin);
+  require_integrity(loaded.result, origin);
+  loaded.sha256 = hash.get();
+  return loaded;
+}
+
+std::string origin_of(const std::string& file) {
+  return file == "-" ? "standard input" : file;
+}
+
+using Loading = std::vector<std::future<LoadedFile>>;
+
+/// Files are read beside each other: reading them is nearly all of the time of a comparison.
+Loading start_loading(const std::vector<std::string>& files) {
+  Loading loading;
+  for (const std::string& file : files)
+    loading.push_back(std::async(std::launch::async, [file] { return load_file(file, origin_of(file)); }));
+  return loading;
+}
+
+/// @throws InputError of the first file that has one.
+LoadedSide finish_loading(Loading loading, const std::vector<std::string>& files) {
   LoadedSide side;
   side.results.reserve(files.size());
-  for (const std::string& file : files) {
-    const std::string origin = file == "-" ? "standard input" : file;
-    const std::string bytes = read_bytes(file);
-    side.results.push_back(result_from_json(parse_json(bytes, origin), origin));
-    require_integrity(side.results.back(), origin);
-    side.sessions.push_back({&side.results.back(), origin, sha256(bytes)});
+  for (size_t i = 0; i < files.size(); ++i) {
+    LoadedFile loaded = loading[i].get();
+    side.results.push_back(std::move(loaded.result));
+    side.sessions.push_back({&side.results.back(), origin_of(files[i]), std::move(loaded.sha256)});
   }
   return side;
 }
@@ -104,7 +134,9 @@ ExitCode compare_results(CompareArguments a, Program& program) {
                          .profile = std::nullopt,
                          .profile_file = a.noise_profile};
   if (!a.noise_profile.empty()) options.profile = read_noise_profile(a.noise_profile);
-  const LoadedSide base = load_side(a.base), cand = load_side(a.cand);
+  Loading base_loading = start_loading(a.base), cand_loading = start_loading(a.cand);
+  const LoadedSide base = finish_loading(std::move(base_loading), a.base);
+  const LoadedSide cand = finish_loading(std::move(cand_loading), a.cand);
   const Comparison comparison = compare(base.sessions, cand.sessions, std::move(options));
   write_outputs(comparison, a, program);
   return static_cast<ExitCode>(comparison.exit_code());

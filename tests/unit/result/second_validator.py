@@ -14,7 +14,7 @@ import jsonschema
 
 test_result, test_analysis, dlbench, source = sys.argv[1:]
 source = pathlib.Path(source)
-KINDS = ("result", "report", "noise_profile")
+KINDS = ("result", "report", "noise_profile", "comparison")
 schemas = {kind: json.loads((source / f"results/schema/{kind}.schema.json").read_text()) for kind in KINDS}
 validators = {}
 for kind, schema in schemas.items():
@@ -40,8 +40,10 @@ with tempfile.TemporaryDirectory() as folder:
     report = pathlib.Path(folder) / "small.report.json"
     code = subprocess.run([dlbench, "report", str(small), "--format", "json", "-o", str(report)]).returncode
     assert code == 1, f"small.json has a mismatch, so the report ends with 1, not {code}"
+    comparison = pathlib.Path(folder) / "small.comparison.json"
+    subprocess.run([dlbench, "compare", small, small, "--json", comparison], check=True, stdout=subprocess.DEVNULL)
     files = sorted(pathlib.Path(folder).glob("*.json")) + sorted((source / "tests/golden").glob("small*.json"))
-    assert len(files) >= 6, files
+    assert len(files) >= 7, files
     assert {json.loads(f.read_text())["kind"] for f in files} == set(KINDS), "every kind of file is validated"
     failed = False
     for file in files:
@@ -50,6 +52,7 @@ with tempfile.TemporaryDirectory() as folder:
         print(f"{file.name}: {'valid' if not found else ''}", *found[:10], sep="\n  " if found else "")
         verdict = subprocess.run([dlbench, "validate", str(file)], capture_output=True, text=True)
         assert verdict.returncode == 0, verdict.stdout + verdict.stderr
+    compared = json.loads(comparison.read_text())
     profile = json.loads((pathlib.Path(folder) / "made.noise_profile.json").read_text())
 
 document = json.loads(small.read_text())
@@ -59,5 +62,7 @@ must_fail(document, lambda d: d["timings"][0]["wall_seconds"].append(0), "a timi
 must_fail(document, lambda d: d["points"][0].pop("key"), "a missing key")
 must_fail(document, lambda d: d.update(schema_version="2.0.0"), "another major version")
 must_fail(profile, lambda d: d["devices"][0].update(between_session_sd=-0.01), "a negative standard deviation")
+must_fail(compared, lambda d: d["points"][0].update(verdict="slower"), "a verdict that is none")
+must_fail(compared, lambda d: d["summary"].pop("regression"), "a verdict that isn't counted")
 must_fail(profile, lambda d: d.update(devices=[]), "a noise profile without a device")
 sys.exit(failed)
