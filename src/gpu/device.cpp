@@ -54,8 +54,8 @@ Stream::~Stream() {
   DLB_CUDA_LOG(cudaStreamDestroy(stream_));
 }
 
-Event::Event() {
-  DLB_CUDA(cudaEventCreate(&event_));
+Event::Event(Kind kind) {
+  DLB_CUDA(cudaEventCreateWithFlags(&event_, kind == Kind::timed ? cudaEventDefault : cudaEventDisableTiming));
 }
 Event::~Event() {
   DLB_CUDA_LOG(cudaEventDestroy(event_));
@@ -82,8 +82,12 @@ DeviceInfo describe_device(int index, const cudaDeviceProp& properties) {
 GpuDevice::GpuDevice(int index) : index_(index) {
   make_current();
   stream_ = std::make_unique<Stream>();
-  timer_start_ = std::make_unique<Event>();
-  timer_stop_ = std::make_unique<Event>();
+  timer_start_ = std::make_unique<Event>(Event::Kind::timed);
+  timer_stop_ = std::make_unique<Event>(Event::Kind::timed);
+  upload_stream_ = std::make_unique<Stream>();
+  for (auto* events : {&uploaded_, &released_}) {
+    for (std::unique_ptr<Event>& event : *events) event = std::make_unique<Event>(Event::Kind::order_only);
+  }
   const BlasLocation location = locate_blas();
   if (!location.found) throw DeviceAbsentError(fmt::format("gpu:{}: {} isn't found", index_, location.problem));
   blas_library_ = BlasLibrary::open(location);
@@ -106,6 +110,7 @@ GpuDevice::GpuDevice(int index) : index_(index) {
 }
 
 GpuDevice::~GpuDevice() {
+  if (upload_stream_) DLB_CUDA_LOG(cudaStreamSynchronize(upload_stream_->get()));
   if (stream_) DLB_CUDA_LOG(cudaStreamSynchronize(stream_->get()));
   ops_.reset();
   blas_.reset();
@@ -215,8 +220,30 @@ void GpuDevice::set_bytes(void* device, uint8_t value, size_t bytes) {
   if (bytes > 0) DLB_CUDA(cudaMemsetAsync(device, value, bytes, stream_->get()));
 }
 
+// Waiting for an event that was never recorded waits for nothing (CUDA Runtime API, cudaStreamWaitEvent): the first
+// upload into a slot needs no release before it.
+void GpuDevice::start_upload(int slot, void* device, const void* host, size_t bytes) {
+  const cudaEvent_t released = at_slot(released_, slot), uploaded = at_slot(uploaded_, slot);
+  if (bytes == 0) return;
+  uploading_ = true;
+  DLB_CUDA(cudaStreamWaitEvent(upload_stream_->get(), released, 0));
+  DLB_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, upload_stream_->get()));
+  DLB_CUDA(cudaEventRecord(uploaded, upload_stream_->get()));
+}
+
+void GpuDevice::finish_upload(int slot) {
+  DLB_CUDA(cudaStreamWaitEvent(stream_->get(), at_slot(uploaded_, slot), 0));
+}
+
+void GpuDevice::release_upload(int slot) {
+  DLB_CUDA(cudaEventRecord(at_slot(released_, slot), stream_->get()));
+}
+
 void GpuDevice::synchronize() {
   DLB_CUDA(cudaStreamSynchronize(stream_->get()));
+  if (!uploading_) return;  // most synchronisations are inside a timing: one call then
+  DLB_CUDA(cudaStreamSynchronize(upload_stream_->get()));
+  uploading_ = false;
 }
 
 std::unique_ptr<Graph> GpuDevice::capture(const std::function<void(Ops&)>& body) {

@@ -1,6 +1,7 @@
 // GpuDevice: memory, order, time and identity of one NVIDIA GPU. Twin: src/cpu/device.h.
 //
-// Promises: one non-blocking stream, on which everything is enqueued in order; allocations come straight from
+// Promises: one non-blocking stream, on which everything is enqueued in order, and a second one for uploads that run
+// beside it, ordered by events; allocations come straight from
 // cudaMalloc, so a buffer lies where the first call put it for its whole life; pinned host memory on request; graphs by
 // capturing the stream. Nothing else allocates: workspace and scratch are taken when the device is created. Use it from
 // the thread that created it: CUDA's current device belongs to a thread.
@@ -8,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,7 +36,8 @@ class Stream {
 
 class Event {
  public:
-  Event();
+  enum class Kind : uint8_t { timed, order_only };
+  explicit Event(Kind kind);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -64,6 +67,11 @@ class GpuDevice final : public Device {
   void copy_on_device(void* to, const void* from, size_t bytes) override;
   void set_bytes(void* device, uint8_t value, size_t bytes) override;
 
+  void start_upload(int slot, void* device, const void* host, size_t bytes) override;
+  void finish_upload(int slot) override;
+  void release_upload(int slot) override;
+  bool uploads_overlap() const override { return true; }
+
   void synchronize() override;
   Support supports_graphs() const override { return {}; }
   std::unique_ptr<Graph> capture(const std::function<void(Ops&)>& body) override;
@@ -75,6 +83,11 @@ class GpuDevice final : public Device {
   int64_t allocation_count() const override { return allocation_count_; }
 
  private:
+  static constexpr size_t kUploadSlots = 2;
+  /// @throws std::out_of_range unless the slot is 0 or 1
+  static cudaEvent_t at_slot(const std::array<std::unique_ptr<Event>, kUploadSlots>& events, int slot) {
+    return events.at(static_cast<size_t>(slot))->get();
+  }
   void make_current();
   void make_ops();
 
@@ -86,6 +99,9 @@ class GpuDevice final : public Device {
   std::unique_ptr<BlasLibrary> blas_library_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> timer_start_, timer_stop_;
+  std::unique_ptr<Stream> upload_stream_;
+  std::array<std::unique_ptr<Event>, kUploadSlots> uploaded_, released_;  ///< per slot
+  bool uploading_ = false;  ///< something was put on the upload stream since the last synchronize
   void* workspace_ = nullptr;
   void* scratch_ = nullptr;
   std::unique_ptr<Blas> blas_;

@@ -158,6 +158,48 @@ TEST(DeviceParity, GraphsOrAReasonWhyNot) {
   }
 }
 
+/// The loop that device.h describes, over batches that differ: each step must see its own batch, and no batch may
+/// arrive in buffers that a step still reads.
+TEST(DeviceParity, UploadsReachTheStepTheyAreFor) {
+  Device& device = device_under_test();
+  constexpr int64_t kN = 4099;
+  constexpr int kSteps = 7;
+  constexpr size_t kBytes = kN * 4, kHalf = kN / 2 * 4;
+  for (const HostMemory kind : {HostMemory::pageable, HostMemory::pinned}) {
+    const DeviceBuffer slots[2] = {DeviceBuffer(device, kBytes), DeviceBuffer(device, kBytes)};
+    const DeviceBuffer results(device, kBytes * kSteps);
+    std::vector<float*> batches;
+    for (int i = 0; i < kSteps; ++i) {
+      batches.push_back(static_cast<float*>(device.allocate_host(kBytes, kind)));
+      for (int64_t k = 0; k < kN; ++k) batches.back()[k] = static_cast<float>(1000 * i + k % 100);
+    }
+    device.synchronize();
+    const int64_t allocations = device.allocation_count();
+    const VectorSpec spec{.precision = Precision::fp32, .n = kN};
+    device.start_upload(0, slots[0].data(), batches[0], kBytes);
+    for (int i = 0; i < kSteps; ++i) {
+      const int slot = i % 2;
+      device.finish_upload(slot);
+      device.ops().relu_forward(spec, slots[slot].data(), static_cast<float*>(results.data()) + i * kN);
+      device.release_upload(slot);
+      if (i + 1 == kSteps) break;
+      // In two parts: a batch is more than one buffer.
+      float* next = static_cast<float*>(slots[1 - slot].data());
+      device.start_upload(1 - slot, next, batches[static_cast<size_t>(i) + 1], kHalf);
+      device.start_upload(1 - slot, next + kN / 2, batches[static_cast<size_t>(i) + 1] + kN / 2, kBytes - kHalf);
+    }
+    device.synchronize();
+    EXPECT_EQ(device.allocation_count(), allocations);
+    HostTensor got({kSteps, kN}, DType::f32);
+    device.copy_to_host(got.data(), results.data(), kBytes * kSteps);
+    device.synchronize();
+    for (int64_t i = 0; i < kSteps * kN; ++i) {
+      ASSERT_EQ(got.at(i), static_cast<double>(1000 * (i / kN) + i % kN % 100)) << i;
+    }
+    for (float* batch : batches) device.deallocate_host(batch, kind);
+  }
+}
+
 TEST(DeviceParity, TimeGoesForwardAndCountersDoNotFail) {
   Device& device = device_under_test();
   const double start = device.clock().now_seconds();

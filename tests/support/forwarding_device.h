@@ -70,6 +70,12 @@ class ForwardingDevice : public Device {
   void copy_to_host(void* to, const void* from, size_t bytes) override { inner_->copy_to_host(to, from, bytes); }
   void copy_on_device(void* to, const void* from, size_t bytes) override { inner_->copy_on_device(to, from, bytes); }
   void set_bytes(void* to, uint8_t value, size_t bytes) override { inner_->set_bytes(to, value, bytes); }
+  void start_upload(int slot, void* to, const void* from, size_t bytes) override {
+    inner_->start_upload(slot, to, from, bytes);
+  }
+  void finish_upload(int slot) override { inner_->finish_upload(slot); }
+  void release_upload(int slot) override { inner_->release_upload(slot); }
+  bool uploads_overlap() const override { return inner_->uploads_overlap(); }
   void synchronize() override { inner_->synchronize(); }
   Support supports_graphs() const override { return inner_->supports_graphs(); }
   std::unique_ptr<Graph> capture(const std::function<void(Ops&)>& body) override { return inner_->capture(body); }

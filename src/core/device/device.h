@@ -78,6 +78,25 @@ class Device {
   virtual void copy_on_device(void* to, const void* from, size_t bytes) = 0;
   virtual void set_bytes(void* device, uint8_t value, size_t bytes) = 0;
 
+  // Batches that arrive while the device computes. Two slots, 0 and 1, each with device buffers of its own. The loop:
+  //   start_upload(0, batch 0); then per step i with slot s = i % 2:
+  //   finish_upload(s); the ops of step i; release_upload(s); start_upload(1 - s, batch i + 1)
+  // Where the device has no queue of its own for copies (this default), start_upload copies in the order of the calls
+  // and the other two do nothing.
+  /// Copies beside the ops, after those that `release_upload(slot)` covered; several copies may share a slot. `host`
+  /// must stay valid until the next synchronize. From pageable memory the call may block while it copies, not before
+  /// the ops that were enqueued have started.
+  virtual void start_upload(int slot, void* device, const void* host, size_t bytes) {
+    static_cast<void>(slot);
+    copy_to_device(device, host, bytes);
+  }
+  /// Ops enqueued from here on see what was copied into the slot.
+  virtual void finish_upload(int slot) { static_cast<void>(slot); }
+  /// The ops enqueued so far were the last to use the slot's buffers; the next upload into it waits for them.
+  virtual void release_upload(int slot) { static_cast<void>(slot); }
+  /// Whether uploads run beside the ops.
+  virtual bool uploads_overlap() const { return false; }
+
   // Order.
   virtual void synchronize() = 0;
   /// nullptr where the device has no graphs; the reason is in `supports_graphs`.
