@@ -22,6 +22,7 @@ ONE_SIDED = {
     "src/cpu/conv_weights": "the part of conv_plan for the gradient of the filters",
     "src/cpu/gemm_plan": "how a product is cut over threads; cuBLASLt has heuristics of its own",
     "src/cpu/planted": "a slowdown for the acceptance of `dlbench ab`, in test builds only; one side is enough to prove a gate",
+    "src/gpu/columns": "how the threads of a block share out columns; the CPU's loops over rows and columns are kernels of their files",
     "src/gpu/launch": "kernel launches have no counterpart: on the CPU a loop is called",
     "src/gpu/absence": "a CPU is always there; a GPU has five ways not to be",
     "src/gpu/nvml": "clocks and power of a GPU come from its management library; those of the CPU belong to the environment record",

@@ -4,11 +4,8 @@
 namespace dlbench::gpu {
 namespace {
 
-/// Four elements, at most 16 bytes aligned.
 template <typename T>
-struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) Quad {
-  T value[4];
-};
+using Quad = Pack<T, 4>;
 
 /// The float from which rounding to a 16-bit type gives what rounding `x` itself would: truncated, with the last bit
 /// set when something was cut off (round to odd, Boldo & Melquiond 2008). Twin on the host: core/math/rounding.h.
@@ -47,11 +44,6 @@ __global__ void convert_kernel(int64_t n, int64_t quads, const From* x, To* y) {
   for (int64_t i = quads * 4 + thread; i < n; i += threads) y[i] = convert_value<To>(x[i]);
 }
 
-template <typename T>
-bool quads_aligned(const T* p) {
-  return reinterpret_cast<uintptr_t>(p) % alignof(Quad<T>) == 0;
-}
-
 }  // namespace
 
 void GpuOps::convert(const ConvertSpec& spec, const void* x, void* y) {
@@ -63,7 +55,7 @@ void GpuOps::convert(const ConvertSpec& spec, const void* x, void* y) {
       using To = typename decltype(to_tag)::type;
       const From* in = static_cast<const From*>(x);
       To* out = static_cast<To*>(y);
-      const int64_t quads = quads_aligned(in) && quads_aligned(out) ? spec.n / 4 : 0;
+      const int64_t quads = packs_aligned<4>(in) && packs_aligned<4>(out) ? spec.n / 4 : 0;
       launch(stream_, dim3(grid_size(quads > 0 ? quads : spec.n, hardware_.multiprocessors)), dim3(kThreads), 0,
              convert_kernel<From, To>, spec.n, quads, in, out);
     });

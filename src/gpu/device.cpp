@@ -123,7 +123,7 @@ void GpuDevice::make_current() {
   cudaDeviceProp properties = {};
   DLB_CUDA(cudaGetDeviceProperties(&properties, index_));
   info_ = describe_device(index_, properties);
-  hardware_ = {properties.major * 10 + properties.minor, properties.multiProcessorCount};
+  hardware_ = {properties.major * 10 + properties.minor, properties.multiProcessorCount, properties.l2CacheSize};
 
   int driver = 0, runtime = 0;
   DLB_CUDA(cudaDriverGetVersion(&driver));

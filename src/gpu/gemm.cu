@@ -99,6 +99,23 @@ cublasLtEpilogue_t lt_epilogue(Epilogue epilogue, bool has_pre_activation) {
   throw std::invalid_argument("not an epilogue");
 }
 
+cudaDataType_t lt_data_type(DType type) {
+  switch (type) {
+    case DType::f64:
+      return CUDA_R_64F;
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::i32:
+    case DType::u8:
+      throw_not_a_float_type(type, "gemm");
+  }
+  throw std::invalid_argument("not an element type");
+}
+
 /// log2 of the alignment of a pointer, 8 (256 bytes) at most.
 uint32_t alignment_log2(const void* pointer) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
@@ -232,7 +249,7 @@ std::unique_ptr<GemmPlan> make_plan(const GemmKey& key, const Blas& blas, const 
   const bool a_plain = s.trans_a == Transpose::no, b_plain = s.trans_b == Transpose::no;
   make_layout(f, &plan->a, types.data, a_plain ? s.m : s.k, a_plain ? s.k : s.m, s.lda, s.batch, s.stride_a);
   make_layout(f, &plan->b, types.data, b_plain ? s.k : s.n, b_plain ? s.n : s.k, s.ldb, s.batch, s.stride_b);
-  make_layout(f, &plan->c, types.data, s.m, s.n, s.ldc, s.batch, s.stride_c);
+  make_layout(f, &plan->c, lt_data_type(key.c_type), s.m, s.n, s.ldc, s.batch, s.stride_c);
 
   if (fusion_allowed(key) && try_finish(*plan, key, blas, Finish::fused, bias, pre)) return plan;
   if (s.epilogue != Epilogue::none) {
@@ -298,12 +315,12 @@ void run_dense_activation(cudaStream_t stream, int multiprocessors, const GemmSp
   }
 }
 
-void finish_gemm(cudaStream_t stream, int multiprocessors, const GemmSpec& s, Finish finish, float c_factor,
-                 const void* bias, void* c, void* pre) {
+void finish_gemm(cudaStream_t stream, int multiprocessors, const GemmSpec& s, DType c_type, Finish finish,
+                 float c_factor, const void* bias, void* c, void* pre) {
   if (finish == Finish::fused) return;
   const bool from_pre = finish == Finish::from_pre;
   const bool dense = s.ldc == s.n && (s.batch == 1 || s.stride_c == s.m * s.n);
-  visit_float_type(storage_of(s.precision), "gemm", [&](auto tag) {
+  visit_float_type(c_type, "gemm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (from_pre && dense) return run_dense_activation<T>(stream, multiprocessors, s, c, pre);
     run_epilogue<T>(stream, multiprocessors, s, from_pre, c_factor, bias, c, pre);
@@ -329,7 +346,7 @@ size_t GemmKeyHash::operator()(const GemmKey& key) const {
                             static_cast<uint64_t>(s.batch),
                             static_cast<uint64_t>(s.trans_a) | static_cast<uint64_t>(s.trans_b) << 1 |
                                 static_cast<uint64_t>(s.precision) << 8 | static_cast<uint64_t>(s.epilogue) << 16,
-                            key.alignment};
+                            key.alignment | static_cast<uint64_t>(key.c_type) << 32};
   uint64_t hash = 0;
   for (const uint64_t word : words) hash = (hash ^ word) * 0x9E3779B97F4A7C15ull + (hash >> 29);
   return static_cast<size_t>(hash);
@@ -352,20 +369,34 @@ void GpuOps::gemm(const GemmSpec& spec, const void* a, const void* b, const void
   if (pre_activation != nullptr && !has_activation(s.epilogue)) {
     throw std::invalid_argument("gemm: pre_activation belongs to bias_relu and bias_gelu only");
   }
+  run_gemm(s, storage_of(s.precision), a, b, bias, c, pre_activation);
+}
+
+void GpuOps::wide_gemm(const GemmSpec& spec, const void* a, const void* b, void* c) {
+  const GemmSpec s = spec.resolved();
+  require(Op::gemm, s.precision);
+  if (s.m == 0 || s.n == 0 || s.batch == 0) return;
+  if (s.epilogue != Epilogue::none) throw std::invalid_argument("wide_gemm has no epilogue");
+  run_gemm(s, accumulate_of(s.precision), a, b, nullptr, c, nullptr);
+}
+
+void GpuOps::run_gemm(const GemmSpec& s, DType c_type, const void* a, const void* b, const void* bias, void* c,
+                      void* pre_activation) {
   if (s.k == 0) {
-    return finish_gemm(stream_, hardware_.multiprocessors, s, Finish::in_place, s.beta, bias, c, pre_activation);
+    return finish_gemm(stream_, hardware_.multiprocessors, s, c_type, Finish::in_place, s.beta, bias, c,
+                       pre_activation);
   }
   if (s.batch > kBatchOfACall) {
-    const size_t bytes = size_of(storage_of(s.precision));
+    const size_t bytes = size_of(storage_of(s.precision)), c_bytes = size_of(c_type);
     for (int64_t done = 0; done < s.batch; done += kBatchOfACall) {
       GemmSpec part = s;
       part.batch = s.batch - done < kBatchOfACall ? s.batch - done : kBatchOfACall;
-      gemm(part, advance(a, done * s.stride_a, bytes), advance(b, done * s.stride_b, bytes), bias,
-           advance(c, done * s.stride_c, bytes), advance(pre_activation, done * s.stride_c, bytes));
+      run_gemm(part, c_type, advance(a, done * s.stride_a, bytes), advance(b, done * s.stride_b, bytes), bias,
+               advance(c, done * s.stride_c, c_bytes), advance(pre_activation, done * s.stride_c, c_bytes));
     }
     return;
   }
-  const GemmKey key = {s, pack_alignments(a, b, c, bias, pre_activation), pre_activation != nullptr};
+  const GemmKey key = {s, c_type, pack_alignments(a, b, c, bias, pre_activation), pre_activation != nullptr};
   GemmPlan& plan = gemm_plans_->find_or_make(key, blas_, bias, pre_activation);
   if (s.epilogue != Epilogue::none && plan.finish != Finish::in_place) {
     set_operation(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
@@ -381,7 +412,7 @@ void GpuOps::gemm(const GemmSpec& spec, const void* a, const void* b, const void
   DLB_CUBLAS(blas_.functions().cublasLtMatmul(blas_.cublaslt(), plan.operation, alpha, b, plan.b, a, plan.a, beta, to,
                                               plan.c, to, plan.c, &plan.algorithm, blas_.workspace(),
                                               blas_.workspace_bytes(), stream_));
-  finish_gemm(stream_, hardware_.multiprocessors, s, plan.finish, 1.0f, bias, c, pre_activation);
+  finish_gemm(stream_, hardware_.multiprocessors, s, c_type, plan.finish, 1.0f, bias, c, pre_activation);
 }
 
 }  // namespace dlbench::gpu

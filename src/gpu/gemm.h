@@ -19,7 +19,8 @@ namespace dlbench::gpu {
 /// What a plan depends on. `alignment` packs log2 of the byte alignment (at most 256) of a, b, c, bias and
 /// pre_activation.
 struct GemmKey {
-  GemmSpec spec;  ///< resolved
+  GemmSpec spec;              ///< resolved
+  DType c_type = DType::f32;  ///< of C: the storage type of the precision, or its accumulate type
   uint32_t alignment = 0;
   bool has_pre_activation = false;
   bool operator==(const GemmKey&) const = default;

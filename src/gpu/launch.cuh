@@ -2,10 +2,10 @@
 //
 // Why: every launch is checked, and the same source compiles without nvcc: with -DDLB_CUDA_EMULATION
 // (tests/cuda_emulation) a host compiler runs the kernels in host memory. Kernels therefore use only: threadIdx,
-// blockIdx, blockDim, gridDim (x, y, z), DLB_SHARED, DLB_DYNAMIC_SHARED, __syncthreads, __shfl_down_sync and
-// __shfl_xor_sync. No inline PTX, no wmma, no cooperative groups, no textures. Promises: launch(stream, grid, block,
-// shared_bytes, kernel, args...) converts each argument to the kernel's parameter type, enqueues, and throws when the
-// launch is refused. A grid with a zero extent launches nothing.
+// blockIdx, blockDim, gridDim (x, y, z), DLB_SHARED, DLB_DYNAMIC_SHARED, __syncthreads, __syncthreads_or, __syncwarp,
+// __ballot_sync, __shfl_down_sync, __shfl_xor_sync and __ffs. No inline PTX, no wmma, no cooperative groups, no
+// textures. Promises: launch(stream, grid, block, shared_bytes, kernel, args...) converts each argument to the kernel's
+// parameter type, enqueues, and throws when the launch is refused. A grid with a zero extent launches nothing.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -20,6 +20,23 @@ namespace dlbench::gpu {
 struct Hardware {
   int compute_capability = 0;  ///< 10 * major + minor
   int multiprocessors = 1;
+  int64_t l2_bytes = 0;
+};
+
+/// Cuts a caller's workspace into pieces, aligned as cudaMalloc aligns. From null: only counts.
+class Carver {
+ public:
+  explicit Carver(void* base) : base_(static_cast<char*>(base)) {}
+  void* take(int64_t bytes) {
+    char* piece = base_ == nullptr || bytes == 0 ? nullptr : base_ + used_;
+    used_ += (bytes + 255) / 256 * 256;
+    return piece;
+  }
+  int64_t used_bytes() const { return used_; }
+
+ private:
+  char* base_;
+  int64_t used_ = 0;
 };
 
 /// Device memory for the partial results of reductions; lives as long as the ops.
@@ -29,6 +46,7 @@ struct Scratch {
 };
 
 class GemmPlans;
+struct ConvMemory;
 
 class GpuOps final : public Ops {
  public:
@@ -58,6 +76,54 @@ class GpuOps final : public Ops {
   // gemm.cu
   void gemm(const GemmSpec& spec, const void* a, const void* b, const void* bias, void* c,
             void* pre_activation) override;
+  // softmax.cu
+  void softmax_forward(const RowsSpec& spec, const void* x, void* y) override;
+  void softmax_backward(const RowsSpec& spec, const void* dy, const void* y, void* dx) override;
+  void cross_entropy(const RowsSpec& spec, const void* logits, const int32_t* targets, const TrainingState* state,
+                     void* losses, void* dlogits) override;
+  // layer_norm.cu
+  void layer_norm_forward(const LayerNormSpec& spec, const void* x, const void* residual, const void* gamma,
+                          const void* beta, void* sum, void* y, void* saved_mean, void* saved_rstd) override;
+  void layer_norm_backward(const LayerNormSpec& spec, const void* dy, const void* x, const void* gamma,
+                           const void* saved_mean, const void* saved_rstd, const void* dx_add, void* dx, void* dgamma,
+                           void* dbeta) override;
+  // embedding.cu
+  void embedding_forward(const EmbeddingSpec& spec, const int32_t* tokens, const void* token_table,
+                         const void* position_table, void* y) override;
+  int64_t embedding_workspace_bytes(const EmbeddingSpec& spec) const override;
+  void embedding_backward(const EmbeddingSpec& spec, const int32_t* tokens, const void* dy, void* dtoken,
+                          void* dposition, void* workspace) override;
+  // optimizer.cu
+  int64_t update_workspace_bytes(const GradientSpec& spec) const override;
+  void prepare_update(const GradientSpec& spec, const void* gradient, TrainingState* state, void* workspace) override;
+  void sgd_step(const SgdSpec& spec, const TrainingState* state, const void* gradient, void* master, void* momentum,
+                void* parameter) override;
+  void adamw_step(const AdamWSpec& spec, const TrainingState* state, const void* gradient, void* master, void* m,
+                  void* v, void* parameter) override;
+  // conv2d.cu
+  ImageLayout preferred_image_layout() const override { return ImageLayout::nhwc; }
+  int64_t conv2d_workspace_bytes(const Conv2dSpec& spec, ConvPass pass) const override;
+  void conv2d_forward(const Conv2dSpec& spec, const void* x, const void* w, const void* bias, void* y,
+                      void* workspace) override;
+  void conv2d_backward_data(const Conv2dSpec& spec, const void* dy, const void* w, void* dx, void* workspace) override;
+  void conv2d_backward_weights(const Conv2dSpec& spec, const void* x, const void* dy, void* dw, void* dbias,
+                               void* workspace) override;
+  // attention.cu
+  int64_t attention_workspace_bytes(const AttentionSpec& spec, bool backward) const override;
+  void attention_forward(const AttentionSpec& spec, const void* qkv, void* y, void* log_sum_exp,
+                         void* workspace) override;
+  void attention_backward(const AttentionSpec& spec, const void* qkv, const void* y, const void* dy,
+                          const void* log_sum_exp, void* dqkv, void* workspace) override;
+  // pool.cu
+  void pool_forward(const PoolSpec& spec, const void* x, void* y, uint8_t* index) override;
+  void pool_backward(const PoolSpec& spec, const void* dy, const uint8_t* index, void* dx) override;
+  // batch_norm.cu
+  void batch_norm_forward(const BatchNormSpec& spec, const void* x, const void* gamma, const void* beta,
+                          const void* residual, void* y, void* running_mean, void* running_variance, void* saved_mean,
+                          void* saved_rstd) override;
+  void batch_norm_backward(const BatchNormSpec& spec, const void* dy, const void* x, const void* y, const void* gamma,
+                           const void* saved_mean, const void* saved_rstd, void* dx, void* dresidual, void* dgamma,
+                           void* dbeta) override;
   // peak.cu
   Support supports_fma_unit(FmaUnit unit, Precision precision) const override;
   double fma_peak_flops(const FmaPeakSpec& spec) const override;
@@ -67,6 +133,19 @@ class GpuOps final : public Ops {
  private:
   /// @throws UnsupportedError with the reason of `supports`.
   void require(Op op, Precision precision) const;
+  /// gemm.cu: a product whose C has the accumulate type, for sums that go on (gradients over chunks, scores). `spec` is
+  /// checked, without an epilogue.
+  void wide_gemm(const GemmSpec& spec, const void* a, const void* b, void* c);
+  /// gemm.cu: `spec` is resolved.
+  void run_gemm(const GemmSpec& spec, DType c_type, const void* a, const void* b, const void* bias, void* c,
+                void* pre_activation);
+  // conv2d.cu: the passes over nhwc images, given the memory they need besides.
+  void forward_nhwc(const Conv2dSpec& spec, const ConvMemory& memory, const void* x, const void* w, const void* bias,
+                    void* y);
+  void backward_data_nhwc(const Conv2dSpec& spec, const ConvMemory& memory, const void* dy, const void* w, void* dx);
+  void backward_weights_nhwc(const Conv2dSpec& spec, const ConvMemory& memory, const void* x, const void* dy,
+                             void* sums, bool add);
+  void convolution_bias_gradient(const Conv2dSpec& spec, const void* dy, void* dbias);
 
   cudaStream_t stream_;
   const Blas& blas_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "gpu/launch.cuh"
 #include "gpu/ops.h"
@@ -17,12 +18,36 @@ inline constexpr int kThreads =
     256;  // of a block; a multiple of the warp that every capability runs 4 or more times per SM
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kFullWarp = 0xFFFFFFFFu;
-
-/// 16 bytes of elements: one load or store instruction.
+/// A variable, because nvcc calls no function of the host from a kernel, not even a constexpr one.
 template <typename T>
-struct alignas(16) Pack {
-  static constexpr int kSize = 16 / sizeof(T);
-  T value[kSize];
+inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+/// Neighbouring elements, 16 bytes of them unless stated otherwise: one load or store instruction (two for 32 bytes).
+template <typename T, int kWidth = 16 / sizeof(T)>
+struct alignas(kWidth * sizeof(T) < 16 ? kWidth * sizeof(T) : 16) Pack {
+  static constexpr int kSize = kWidth;
+  T value[kWidth];
+};
+
+template <int kWidth, typename T>
+__device__ Pack<T, kWidth> load_pack(const T* p) {
+  return *reinterpret_cast<const Pack<T, kWidth>*>(p);
+}
+template <int kWidth, typename T>
+__device__ void store_pack(T* p, const Pack<T, kWidth>& pack) {
+  *reinterpret_cast<Pack<T, kWidth>*>(p) = pack;
+}
+
+/// Whether packs of `kWidth` elements may be loaded from `p` and at every multiple of the pack from there; null is.
+template <int kWidth, typename T>
+bool packs_aligned(const T* p) {
+  return reinterpret_cast<uintptr_t>(p) % alignof(Pack<T, kWidth>) == 0;
+}
+
+/// A number of elements known to the compiler.
+template <int kWidth>
+struct Width {
+  static constexpr int value = kWidth;
 };
 
 /// How n elements split into a scalar head, packs, and a scalar tail.
@@ -39,6 +64,17 @@ DLB_HD Split split_packs(int64_t n, const First* first, const Rest*... rest) {
   const int64_t to_line = static_cast<int64_t>((16 - offset) % 16 / sizeof(First));
   const int64_t head = to_line < n ? to_line : n;
   return {head, (n - head) / Pack<First>::kSize};
+}
+
+/// Calls f(Width<w>, i): w elements from i on belong to the calling one of `lanes` lanes, in packs where all pointers
+/// allow it, else one by one. Equal arguments give every lane the same elements again.
+template <typename F, typename... P>
+__device__ void for_span(int64_t n, int lane, int lanes, F f, const P*... p) {
+  constexpr int kSizes[] = {Pack<P>::kSize...};
+  const Split split = split_packs(n, p...);
+  for (int64_t i = lane; i < split.head; i += lanes) f(Width<1>{}, i);
+  for (int64_t k = lane; k < split.packs; k += lanes) f(Width<kSizes[0]>{}, split.head + k * kSizes[0]);
+  for (int64_t i = split.head + split.packs * kSizes[0] + lane; i < n; i += lanes) f(Width<1>{}, i);
 }
 
 /// Blocks for `work` independent items of one thread each: enough to fill the device several times over and no more,
@@ -124,6 +160,28 @@ __device__ Acc block_reduce(Acc value, Acc identity, Combine combine) {
   return value;
 }
 
+/// As warp_reduce, complete in every lane. `combine` must be commutative, so that the lanes agree to the last bit.
+template <typename Acc, typename Combine>
+__device__ Acc warp_reduce_all(Acc value, Combine combine) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    value = combine(value, __shfl_xor_sync(kFullWarp, value, offset));
+  }
+  return value;
+}
+
+/// As block_reduce, complete in every thread.
+template <typename Acc, typename Combine>
+__device__ Acc block_reduce_all(Acc value, Acc identity, Combine combine) {
+  DLB_SHARED(Acc, of_warp, kThreads / kWarp);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  value = warp_reduce_all(value, combine);
+  if (lane == 0) of_warp[warp] = value;
+  __syncthreads();
+  value = warp_reduce_all(lane < kThreads / kWarp ? of_warp[lane] : identity, combine);
+  __syncthreads();
+  return value;
+}
+
 template <typename Acc, typename Term, typename Combine, typename First, typename... Rest>
 __device__ Acc combine_pack(Acc acc, Term term, Combine combine, const Pack<First> first, const Pack<Rest>... rest) {
   DLB_UNROLL
@@ -197,6 +255,12 @@ __device__ inline RowGroup row_group(bool whole_block) {
   constexpr int kGroups = kThreads / kWarp;
   return {static_cast<int64_t>(blockIdx.x) * kGroups + thread / kWarp, static_cast<int64_t>(gridDim.x) * kGroups,
           thread % kWarp, kWarp};
+}
+
+/// Over the threads of a row group; complete in all of them.
+template <typename Acc, typename Combine>
+__device__ Acc group_reduce(bool whole_block, Acc value, Acc identity, Combine combine) {
+  return whole_block ? block_reduce_all(value, identity, combine) : warp_reduce_all(value, combine);
 }
 
 inline constexpr int64_t kRowOfAWarp = 1024;  // elements up to which a row is left to one warp

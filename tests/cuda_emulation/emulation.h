@@ -214,6 +214,9 @@ inline float __fsqrt_rn(float a) {
 inline double __fma_rn(double a, double b, double c) {
   return std::fma(a, b, c);
 }
+inline int __ffs(int bits) {
+  return __builtin_ffs(bits);
+}
 inline unsigned __float_as_uint(float x) {
   unsigned bits;
   std::memcpy(&bits, &x, sizeof bits);

@@ -24,7 +24,8 @@ State& state() {
 }
 
 // Of the emulated device: every precision of cuBLASLt, and one multiprocessor so that grids stay small.
-constexpr int kMajor = 9, kMinor = 0, kMultiprocessors = 1, kL2Bytes = 1 << 20;
+// One multiprocessor and a small cache: what src/gpu cuts to their size is cut often.
+constexpr int kMajor = 9, kMinor = 0, kMultiprocessors = 1, kL2Bytes = 1 << 16;
 
 }  // namespace
 
