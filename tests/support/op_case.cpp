@@ -42,6 +42,13 @@ CaseBuffer in_place(std::string name, DType dtype, int64_t elements, const Outpu
   return buffer;
 }
 
+CaseBuffer workspace(int64_t bytes) {
+  CaseBuffer buffer = input("workspace", DType::u8, bytes);
+  buffer.start = Start::marker;
+  buffer.scratch = true;
+  return buffer;
+}
+
 OutputTolerance tolerance_of(Op op, Precision precision, int64_t reduction_length, double magnitude) {
   OutputTolerance tolerance;
   tolerance.op_class = class_of(op);
@@ -49,6 +56,20 @@ OutputTolerance tolerance_of(Op op, Precision precision, int64_t reduction_lengt
   tolerance.reduction_length = reduction_length;
   tolerance.magnitude = magnitude;
   return tolerance;
+}
+
+HostTensor initial_values(const CaseBuffer& b) {
+  HostTensor tensor({b.elements}, b.dtype);
+  if (b.start == Start::marker && b.elements > 0) std::memset(tensor.data(), BufferSets::kMarkerByte, tensor.bytes());
+  for (int64_t i = 0; i < b.elements; ++i) {
+    if (b.start == Start::normal) {
+      const float factor = static_cast<float>(b.scale * kIrwinHallScale);
+      tensor.set(i, normal_value(1, stream_of(b.name, 0), static_cast<uint64_t>(i), factor));
+    } else if (b.start == Start::values) {
+      tensor.set(i, b.values[static_cast<size_t>(i)]);
+    }
+  }
+  return tensor;
 }
 
 namespace {
@@ -68,18 +89,14 @@ size_t payload_bytes(const CaseBuffer& b) {
 /// Guard zone, payload, guard zone.
 Bytes initial_image(const CaseBuffer& b) {
   Bytes image(payload_offset(b) + payload_bytes(b) + kGuard, kGuardByte);
-  HostTensor tensor({b.elements}, b.dtype);
-  if (b.start == Start::marker && b.elements > 0) std::memset(tensor.data(), BufferSets::kMarkerByte, tensor.bytes());
-  for (int64_t i = 0; i < b.elements; ++i) {
-    if (b.start == Start::normal) {
-      const float factor = static_cast<float>(b.scale * kIrwinHallScale);
-      tensor.set(i, normal_value(1, stream_of(b.name, 0), static_cast<uint64_t>(i), factor));
-    } else if (b.start == Start::values) {
-      tensor.set(i, b.values[static_cast<size_t>(i)]);
-    }
-  }
+  const HostTensor tensor = initial_values(b);
   if (tensor.bytes()) std::memcpy(image.data() + payload_offset(b), tensor.data(), tensor.bytes());
   return image;
+}
+
+/// Nobody asks what is left in a workspace; what is around it stays.
+void forget_scratch(const CaseBuffer& b, Bytes& image) {
+  if (b.scratch && b.elements > 0) std::memset(image.data() + payload_offset(b), 0, payload_bytes(b));
 }
 
 /// The buffers of a case on one device.
@@ -105,6 +122,7 @@ class Bench {
       device_.copy_to_host(images[i].data(), memory_[i].data(), images[i].size());
     }
     device_.synchronize();
+    for (size_t i = 0; i < images.size(); ++i) forget_scratch(op_case_.buffers[i], images[i]);
     return images;
   }
   std::vector<Bytes> run() {
@@ -138,7 +156,7 @@ std::string check_untouched(const OpCase& op_case, const std::vector<Bytes>& bef
     const size_t first = payload_offset(b), end = first + payload_bytes(b);
     for (size_t at = 0; at < after[i].size(); ++at) {
       const bool payload = at >= first && at < end;
-      if ((payload && b.output) || before[i][at] == after[i][at]) continue;
+      if ((payload && (b.output || b.scratch)) || before[i][at] == after[i][at]) continue;
       if (payload)
         return fmt::format("{}: input {} was changed at element {}", op_case.name, b.name,
                            (at - first) / size_of(b.dtype));
@@ -168,6 +186,10 @@ bool same_element(const HostTensor& got, const HostTensor& expected, int64_t i) 
 std::string compare_output(const std::string& name, const CaseBuffer& b, const Bytes& got_image,
                            const Bytes& expected_image, const Bytes& initial) {
   const HostTensor got = payload(b, got_image), expected = payload(b, expected_image), start = payload(b, initial);
+  if (b.compare) {
+    const std::string what = b.compare(got, expected);
+    return what.empty() ? "" : name + ": " + what;
+  }
   const size_t size = size_of(b.dtype);
   std::vector<bool> computed(static_cast<size_t>(b.elements), true);
   for (int64_t i = 0; i < b.elements; ++i) {

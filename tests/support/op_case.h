@@ -33,6 +33,9 @@ struct CaseBuffer {
   OutputTolerance tolerance{};
   bool bitwise = false;  ///< the output must equal the oracle's bit for bit (any NaN equals any NaN)
   int64_t offset = 0;    ///< elements by which the buffer is moved off the 256-byte alignment
+  bool scratch = false;  ///< workspace: may be written, isn't compared, not even from call to call
+  /// Decides about the output instead of the tolerance, where it isn't an array of numbers. "" when right.
+  std::function<std::string(const HostTensor& got, const HostTensor& expected)> compare{};
 };
 
 /// The most common buffers.
@@ -42,6 +45,12 @@ CaseBuffer output(std::string name, DType dtype, int64_t elements, const OutputT
 /// Read and written: starts random, compared afterwards.
 CaseBuffer in_place(std::string name, DType dtype, int64_t elements, const OutputTolerance& tolerance,
                     double scale = 1);
+
+/// Starts as a marker; `bytes` is what the device asks for.
+CaseBuffer workspace(int64_t bytes);
+
+/// What the payload of a buffer starts with.
+HostTensor initial_values(const CaseBuffer& buffer);
 
 struct OpCase {
   std::string name;
