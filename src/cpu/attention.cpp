@@ -101,15 +101,15 @@ class Products {
   /// C = alpha A B + beta C, beta 0 or 1. The mask tells which tiles of C are wanted, and for which depths rows of A
   /// aren't 0; fp64 computes everything.
   template <typename Mask>
-  void multiply(const Left& a, const Right& b, int64_t m, int64_t n, int64_t depth, float alpha, float beta, W* c,
+  void multiply(const Left& a, const Right& b, int64_t m, int64_t n, int64_t depth, double alpha, float beta, W* c,
                 int64_t ldc, const Mask& mask) const {
     if constexpr (kFp64) {
       blas_.gemm(true, a.transposed ? Transpose::yes : Transpose::no, b.transposed ? Transpose::yes : Transpose::no, m,
-                 n, depth, static_cast<double>(alpha), a.data, a.stride, b.data, b.stride, static_cast<double>(beta), c,
-                 ldc);
+                 n, depth, alpha, a.data, a.stride, b.data, b.stride, static_cast<double>(beta), c, ldc);
     } else {
       TileArgs t;
-      t.a_stride = a.stride, t.b_stride = b.stride, t.c_stride = ldc, t.alpha = alpha, t.beta = beta;
+      t.a_stride = a.stride, t.b_stride = b.stride, t.c_stride = ldc, t.alpha = static_cast<float>(alpha),
+      t.beta = beta;
       for (int64_t j = 0; j < n; j += kernels_.tile_columns) {
         t.columns = std::min<int64_t>(kernels_.tile_columns, n - j);
         for (int64_t i = 0; i < m; i += kernels_.tile_rows) {
@@ -246,8 +246,8 @@ struct Head {
   }
 };
 
-float score_scale(const AttentionSpec& s) {
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_dim)));
+double score_scale(const AttentionSpec& s) {
+  return 1.0 / std::sqrt(static_cast<double>(s.head_dim));
 }
 
 template <typename W>

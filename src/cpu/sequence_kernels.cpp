@@ -562,7 +562,7 @@ void attention_block(void* scores, int64_t stride, int64_t keys, int64_t queries
 
 template <typename W>
 void attention_gradient(void* scores, void* d_scores, int64_t stride, int64_t queries, int64_t keys, bool causal,
-                        int64_t lead, const void* log_sum_exp, const void* delta, float scale) {
+                        int64_t lead, const void* log_sum_exp, const void* delta, double scale) {
   const W factor = static_cast<W>(scale);
   for (int64_t q = 0; q < queries; ++q) {
     const W level = in<W>(log_sum_exp)[q], mean = in<W>(delta)[q];

@@ -76,7 +76,7 @@ struct SequenceKernels {
   /// scores[query][key] -> probabilities exp(score - log_sum_exp[query]); d_scores holds the gradients of the
   /// probabilities and receives probability * (gradient - delta[query]) * scale. Both 0 where unseen.
   void (*attention_gradient)(void* scores, void* d_scores, int64_t stride, int64_t queries, int64_t keys, bool causal,
-                             int64_t lead, const void* log_sum_exp, const void* delta, float scale);
+                             int64_t lead, const void* log_sum_exp, const void* delta, double scale);
 };
 
 /// The widest that runs here, for an element type.
