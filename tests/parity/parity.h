@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "parity/missing_ops.h"
 #include "support/device_under_test.h"
 #include "support/op_case.h"
 
@@ -34,11 +33,7 @@ class Parity : public ::testing::TestWithParam<Precision> {
   /// Runs the case; where the op isn't supported, it must throw UnsupportedError.
   static void check(Op op, const OpCase& op_case) {
     if (supported(op)) {
-      try {
-        EXPECT_EQ(check_case(device_under_test(), oracle(), op_case), "");
-      } catch (const UnsupportedError& error) {
-        EXPECT_TRUE(may_be_missing(device_under_test().info().kind, op)) << op_case.name << ": " << error.what();
-      }
+      EXPECT_EQ(check_case(device_under_test(), oracle(), op_case), "");
     } else {
       EXPECT_THROW(check_case(device_under_test(), oracle(), op_case), UnsupportedError) << op_case.name;
     }

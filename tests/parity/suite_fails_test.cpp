@@ -156,6 +156,64 @@ TEST(SuiteFails, OnOneBit) {
   EXPECT_EQ(verdict<Right>(op_case), "");
 }
 
+constexpr Conv2dSpec kConv{.n = 1, .c = 2, .h = 5, .w = 5, .k = 3, .r = 3, .s = 3, .pad = 1};
+
+OpCase conv_case() {
+  const OutputTolerance tolerance = tolerance_of(Op::conv2d_forward, Precision::fp32, 18);
+  return {
+      "conv2d",
+      {input("x", DType::f32, 50), input("w", DType::f32, 54), output("y", DType::f32, 75, tolerance), workspace(16)},
+      [](Ops& ops, const std::vector<void*>& p) { ops.conv2d_forward(kConv, p[0], p[1], nullptr, p[2], p[3]); }};
+}
+
+/// Its workspace may hold anything afterwards, and something else after the next call.
+struct LeavesItsWorkspaceDirty : WrongOps {
+  using WrongOps::WrongOps;
+  void conv2d_forward(const Conv2dSpec& s, const void* x, const void* w, const void* bias, void* y,
+                      void* space) override {
+    ForwardingOps::conv2d_forward(s, x, w, bias, y, space);
+    std::memset(space, ++calls_, 16);
+  }
+};
+
+struct OverrunsItsWorkspace : WrongOps {
+  using WrongOps::WrongOps;
+  void conv2d_forward(const Conv2dSpec& s, const void* x, const void* w, const void* bias, void* y,
+                      void* space) override {
+    ForwardingOps::conv2d_forward(s, x, w, bias, y, space);
+    std::memset(space, 0, 17);
+  }
+};
+
+struct CountsOnAZeroedWorkspace : WrongOps {
+  using WrongOps::WrongOps;
+  void conv2d_forward(const Conv2dSpec& s, const void* x, const void* w, const void* bias, void* y,
+                      void* space) override {
+    ForwardingOps::conv2d_forward(s, x, w, bias, y, space);
+    static_cast<float*>(y)[7] += *static_cast<const float*>(space);
+  }
+};
+
+struct TurnsTheFilterRound : WrongOps {
+  using WrongOps::WrongOps;
+  void conv2d_forward(const Conv2dSpec& s, const void* x, const void* w, const void* bias, void* y,
+                      void* space) override {
+    std::vector<float> turned(54);
+    for (size_t i = 0; i < turned.size(); ++i) turned[i] = static_cast<const float*>(w)[i / 9 * 9 + 8 - i % 9];
+    ForwardingOps::conv2d_forward(s, x, turned.data(), bias, y, space);
+  }
+};
+
+TEST(SuiteFails, OnAWrongConvolutionAndAWrongWorkspace) {
+  using ::testing::HasSubstr;
+  EXPECT_EQ(verdict<Right>(conv_case()), "");
+  EXPECT_EQ(verdict<LeavesItsWorkspaceDirty>(conv_case()), "");
+  EXPECT_THAT(verdict<OverrunsItsWorkspace>(conv_case()),
+              HasSubstr("workspace was written outside of, 1 byte(s) behind"));
+  EXPECT_THAT(verdict<CountsOnAZeroedWorkspace>(conv_case()), HasSubstr("1 of 75 compared values are wrong"));
+  EXPECT_THAT(verdict<TurnsTheFilterRound>(conv_case()), HasSubstr("compared values are wrong"));
+}
+
 /// A graph that replays only half of what was captured.
 class ForgetfulDevice : public ForwardingDevice {
  public:

@@ -62,8 +62,6 @@ class TrainingParity : public Parity {
       call(device_under_test().ops(), memory.data());
       ADD_FAILURE() << to_string(op) << " accepted " << what;
     } catch (const std::invalid_argument&) {
-    } catch (const UnsupportedError& error) {
-      EXPECT_TRUE(may_be_missing(device_under_test().info().kind, op)) << error.what();
     }
   }
   /// The larger of what the device and the oracle ask for.
