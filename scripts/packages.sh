@@ -15,6 +15,7 @@ test_packages=(
   libgtest-dev libgmock-dev
   libboost-context-dev       # fibres of the CUDA emulation
   python3 python3-jsonschema # tests/cli, scripts/checks, a second validator of result files
+  python3-torch              # tests/pytorch: the outside oracle of training steps
   groff-base                 # the man page is read by groff without a warning
 )
 develop_packages=(git clang-format shellcheck debootstrap)

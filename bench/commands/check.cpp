@@ -9,6 +9,7 @@
 
 #include "commands/measure_options.h"
 #include "core/base/json.h"
+#include "core/measure/dump.h"
 #include "core/measure/result_file.h"
 #include "core/measure/verify.h"
 
@@ -17,7 +18,7 @@ namespace dlbench {
 namespace {
 
 struct CheckArguments : MeasureArguments {
-  std::string json;
+  std::string json, dump;
 };
 
 struct CheckedPoint {
@@ -28,7 +29,7 @@ struct CheckedPoint {
 };
 
 CheckedPoint check_point(const PlannedPoint& planned, const Config& config, Registry& registry,
-                         const WorkloadCatalog& catalog) {
+                         const WorkloadCatalog& catalog, const std::string& dump) {
   CheckedPoint checked;
   checked.key = planned.key;
   checked.status = planned.status;
@@ -40,11 +41,14 @@ CheckedPoint check_point(const PlannedPoint& planned, const Config& config, Regi
     const auto device = registry.create(planned.point.device(), {.threads = count});
     const auto workload = catalog.find(planned.point.workload)->create(planned.point);
     workload->prepare(*device);
+    if (!dump.empty()) dump_step(*workload, planned.point, *device, config.seed, dump);
     checked.verification = verify(*workload, *device, config.seed, config.measure.verify_flop_cap);
     if (!checked.verification.ok) {
       checked.status = Status::mismatch;
       checked.reason = checked.verification.message;
     }
+  } catch (const UsageError&) {
+    throw;  // of --dump: the whole command is wrong, not the point
   } catch (const UnsupportedError& e) {
     checked.status = Status::unsupported, checked.reason = e.what();
   } catch (const OutOfMemoryError& e) {
@@ -102,6 +106,10 @@ ExitCode check(Program& program, const CheckArguments& arguments) {
   const Config config = config_from(arguments, program.catalog);
   Registry registry({.search_path = {}, .meta = config.meta});
   const Plan plan = make_plan(config, program.catalog, registry, Purpose::checking);
+  if (!arguments.dump.empty() && plan.points.size() != 1) {
+    throw UsageError(fmt::format("--dump writes the step of one point, and {} were asked for; name it with --point KEY",
+                                 plan.points.size()));
+  }
   if (!arguments.json.empty() && arguments.json != "-") require_writable("--json", arguments.json);
   size_t key_width = 5;
   for (const PlannedPoint& point : plan.points) key_width = std::max(key_width, point.key.size());
@@ -112,7 +120,7 @@ ExitCode check(Program& program, const CheckArguments& arguments) {
   }
   std::vector<CheckedPoint> checked;
   for (const PlannedPoint& point : plan.points) {
-    checked.push_back(check_point(point, config, registry, program.catalog));
+    checked.push_back(check_point(point, config, registry, program.catalog, arguments.dump));
     if (table) program.out << table_row(checked.back(), key_width) << std::flush;
   }
   if (table) {
@@ -140,6 +148,9 @@ void add_check_command(CLI::App& app, Program& program, Action& action) {
   add_measure_options(*command, *arguments);
   command->add_option("--json", arguments->json, "Also write what was found to a file; - instead of the table")
       ->type_name("FILE");
+  command
+      ->add_option("--dump", arguments->dump, "Write one step of the point, a model's, for scripts/verify_pytorch.py")
+      ->type_name("DIR");
   command->callback(
       [&program, &action, arguments] { action = [&program, arguments] { return check(program, *arguments); }; });
 }

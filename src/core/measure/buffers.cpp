@@ -26,6 +26,19 @@ std::byte* payload_of(const DeviceBuffer& buffer) {
   return static_cast<std::byte*>(buffer.data()) + BufferSets::kGuardBytes;
 }
 
+/// Every element of data[0, count) becomes `value`.
+void fill_constant(Device& device, DType type, double value, int64_t count, std::byte* data) {
+  const int64_t piece_count = std::min(static_cast<int64_t>(kPieceElements), count);
+  HostTensor piece({piece_count}, type);
+  for (int64_t i = 0; i < piece_count; ++i) piece.set(i, value);
+  for (int64_t first = 0; first < count; first += piece_count) {
+    const int64_t n = std::min(piece_count, count - first);
+    device.copy_to_device(data + static_cast<size_t>(first) * size_of(type), piece.data(),
+                          static_cast<size_t>(n) * size_of(type));
+  }
+  device.synchronize();
+}
+
 void fill_indices(Device& device, const BufferSpec& spec, uint64_t seed, uint64_t stream, std::byte* data) {
   if (spec.dtype != DType::i32 && spec.dtype != DType::u8) {
     throw Error(
@@ -101,7 +114,11 @@ void BufferSets::initialise(const BufferSpec& spec, int set, void* data) {
     device_.set_bytes(data, kMarkerByte, bytes);
     return;
   }
+  if (!spec.segments.empty()) return initialise_segments(spec, set, static_cast<std::byte*>(data));
   switch (spec.init) {
+    case BufferInit::constant:
+      fill_constant(device_, spec.dtype, spec.scale, count, static_cast<std::byte*>(data));
+      return;
     case BufferInit::zero:
       device_.set_bytes(data, 0, bytes);
       return;
@@ -113,6 +130,22 @@ void BufferSets::initialise(const BufferSpec& spec, int set, void* data) {
     case BufferInit::uniform_index:
       fill_indices(device_, spec, seed_, stream_of(spec.name, set), static_cast<std::byte*>(data));
       return;
+  }
+}
+
+void BufferSets::initialise_segments(const BufferSpec& spec, int set, std::byte* data) {
+  device_.set_bytes(data, 0, static_cast<size_t>(byte_count(spec.shape, spec.dtype)));
+  for (const BufferSegment& segment : spec.segments) {
+    if (segment.offset < 0 || segment.count < 0 || segment.offset + segment.count > element_count(spec.shape)) {
+      throw Error(fmt::format("buffer {}: segment {} lies outside of it", spec.name, segment.name));
+    }
+    initialise({.name = segment.name,
+                .role = spec.role,
+                .shape = {segment.count},
+                .dtype = spec.dtype,
+                .init = segment.init,
+                .scale = segment.scale},
+               set, data + static_cast<size_t>(segment.offset) * size_of(spec.dtype));
   }
 }
 

@@ -34,6 +34,7 @@ class BufferSets {
 
  private:
   void initialise(const BufferSpec& spec, int set, void* data);
+  void initialise_segments(const BufferSpec& spec, int set, std::byte* data);
 
   Device& device_;
   std::vector<BufferSpec> specs_;

@@ -11,6 +11,7 @@
 #include "core/base/usable_cpus.h"
 #include "core/measure/gbench.h"
 #include "core/measure/host_counters.h"
+#include "core/measure/loss_check.h"
 #include "core/measure/point_rows.h"
 #include "core/measure/probes.h"
 #include "core/measure/runner.h"
@@ -81,6 +82,7 @@ class PointRun {
         const TimedStep::Timing timing = step_->time(result_.timing.steps_per_timing);
         seconds.push_back(timing.wall_seconds / static_cast<double>(result_.timing.steps_per_timing));
       }
+      require_finite_loss();
       refuse_allocations();
     });
     if (result_.status != Status::ok) seconds.clear();
@@ -119,10 +121,11 @@ class PointRun {
   void measure() {
     if (!set_up_workload()) return;
     const int64_t memory_before = resident_bytes().value_or(0), free_before = device_.free_memory();
-    reset_peak_resident();
     if (!verified()) return;
+    reset_peak_resident();  // the peak is that of the steps: verification holds a second copy of everything
     set_up();
     warm_up(0);
+    require_finite_loss();
     take_blocks();
     finish_row(memory_before, free_before);
   }
@@ -200,6 +203,12 @@ class PointRun {
     estimate_ = fastest * static_cast<double>(row.steps_per_timing);
   }
 
+  /// A model whose loss is no number any more has nothing that is worth timing. @throws Error with the step.
+  void require_finite_loss() {
+    if (loss_is_finite(*workload_, *buffers_)) return;
+    throw Error(describe_bad_loss(*workload_, device_, *buffers_, step_->steps()));
+  }
+
   void take_blocks() {
     TimingRow& row = result_.timing;
     const StoppingRule rule(kTargetHalfWidth, config_.measure.max_timings);
@@ -225,6 +234,7 @@ class PointRun {
         keep_block(timings, before, after);
       }
       before = after;
+      require_finite_loss();
       decision = rule.decide(row.wall_seconds, spent, config_.measure.point_budget_seconds);
     } while (!decision.stop);
     row.stop_reason = decision.reason;

@@ -58,6 +58,7 @@ void TimedStep::prepare() {
   for (int set = 0; set < buffers_.sets(); ++set) {
     workload_.step(device_, buffers_.binding(set));
     device_.synchronize();
+    steps_ += mode_.graph ? 2 : 1;
     if (!mode_.graph) continue;
     graphs_.push_back(device_.capture([&](Ops&) { workload_.step(device_, buffers_.binding(set)); }));
     if (!graphs_.back()) throw UnsupportedError("this device has no graphs: " + device_.supports_graphs().reason);
@@ -89,6 +90,7 @@ TimedStep::Timing TimedStep::time(int64_t steps) {
   timing.device_seconds = device_.stop_device_timer_seconds();
   device_.synchronize();
   timing.wall_seconds = clock.now_seconds() - start;
+  steps_ += steps;
   allocations_ += device_.allocation_count() - allocations;
   return timing;
 }

@@ -37,6 +37,8 @@ class TimedStep {
   };
   Timing time(int64_t steps);
   int64_t allocations_in_timed_region() const { return allocations_; }
+  /// Steps made so far, those of `prepare` included.
+  int64_t steps() const { return steps_; }
 
  private:
   struct HostCopy;
@@ -49,7 +51,7 @@ class TimedStep {
   std::vector<std::unique_ptr<Graph>> graphs_;  ///< per set
   std::vector<HostCopy> host_copies_;           ///< of the inputs, all sets
   int set_ = 0;
-  int64_t allocations_ = 0;
+  int64_t allocations_ = 0, steps_ = 0;
 };
 
 }  // namespace dlbench

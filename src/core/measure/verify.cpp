@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/device/reference_device.h"
 #include "core/measure/buffers.h"
+#include "core/measure/verify_program.h"
 
 namespace dlbench {
 
@@ -295,6 +296,7 @@ Verification verify(Workload& workload, Device& device, uint64_t seed, double re
     result.fraction = 0;
     return result;
   }
+  if (workload.model()) return verify_program(workload, device, seed, reference_flop_cap);
   if (!workload.verifiable_by_reference()) return self_check(workload, device, seed);
   result.how = "full";
   const Outcome got = run_once(workload, device, seed, false);

@@ -7,6 +7,7 @@
 //   t = c * (u + u_accumulate*sqrt(k)) for reductions of length k: inputs and the result are rounded to the precision
 //   (u),
 //                                      the running sum to its accumulate type, and only the latter grows with k.
+// A training step is verified op by op with the same tolerances: verify_program.h.
 // c is one constant per op class, derived in verify.cpp, none tuned by hand.
 #pragma once
 

@@ -137,6 +137,7 @@ class Planner {
     planned.side = on.side;
     const WorkloadDescriptor& descriptor = *catalog_.find(planned.point.workload);
     const std::unique_ptr<Workload> workload = create_workload(descriptor, planned.point);
+    if (on.device) workload->adapt(*on.device);
     planned.tensor_bytes = tensor_bytes_of(*workload);
     planned.work = workload->work();
     decide(planned, *workload, on);

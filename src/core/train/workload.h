@@ -20,10 +20,22 @@
 
 namespace dlbench {
 
+struct TrainingModel;
+
 /// input: read by the step (rotated by cache=rotate, copied by data=streamed). parameter / state: read and written over
 /// steps. output: written by the step and verified. scratch: neither kept nor verified.
 enum class BufferRole : uint8_t { input, parameter, state, output, scratch };
-enum class BufferInit : uint8_t { zero, normal, uniform_index };
+/// constant: every element is `scale`.
+enum class BufferInit : uint8_t { zero, normal, uniform_index, constant };
+
+/// A part of a buffer with its own initial values: a tensor within the flat buffer of all parameters. Its random values
+/// depend on its own name.
+struct BufferSegment {
+  std::string name;
+  int64_t offset = 0, count = 0;  ///< elements
+  BufferInit init = BufferInit::zero;
+  double scale = 1.0;
+};
 
 struct BufferSpec {
   std::string name;
@@ -31,8 +43,10 @@ struct BufferSpec {
   Shape shape{};
   DType dtype = DType::f32;
   BufferInit init = BufferInit::zero;
-  double scale = 1.0;        ///< of `normal`
+  double scale = 1.0;        ///< of `normal` and `constant`
   uint32_t index_bound = 0;  ///< of `uniform_index`
+  /// Not empty: everything outside of them starts as zero, and they as they say (zero, normal or constant).
+  std::vector<BufferSegment> segments{};
   /// In place: a state buffer whose value after one step is verified like an output.
   bool verified = false;
 };
@@ -78,6 +92,15 @@ class Workload {
   virtual bool verifiable_by_reference() const { return true; }
   /// Checks host copies of the buffers after one step from the initial state; "" when right, else what is wrong.
   virtual std::string verify_self(Device&, const std::vector<HostTensor>&) const { return ""; }
+  /// Called where the device is known and nothing is allocated yet: whatever of `buffers` depends on the device (image
+  /// layout, workspace of its ops) takes its size. `prepare` includes it.
+  virtual void adapt(Device&) {}
+  /// What the step is made of, where it is the step of a model (core/train/model.h): it is then verified op by op, can
+  /// be dumped tensor by tensor, and its loss must stay finite. nullptr otherwise.
+  virtual const TrainingModel* model() const { return nullptr; }
+  /// The same work on fewer samples, such that naive loops can verify a step that moves at most `bytes`; nullptr where
+  /// this one is small enough or can't be made smaller.
+  virtual std::unique_ptr<Workload> smaller(double /*bytes*/) const { return nullptr; }
   /// Called once per device before its buffers are allocated: buffers whose size the device decides are resized (peak's
   /// outputs), host memory that the step itself needs is allocated (transfer). The workload then dies before the
   /// device.

@@ -86,12 +86,20 @@ TEST_P(EveryWorkload, IsVerifiedOnTheReferenceDevice) {
   for (Point& point : every_point(*GetParam(), GetParam()->sides.front() == Side::gpu ? "gpu:0" : "reference")) {
     const std::unique_ptr<Workload> workload = create_workload(*GetParam(), point);
     if (workload->supported_by(*device).level == SupportLevel::no) continue;
-    // The layers over tokens are too large for naive loops; they run the code of the smaller ones.
-    if (workload->work().cost.flops > 1e6) continue;
+    // The layers over tokens are too large for naive loops; they run the code of the smaller ones. Of a model's step a
+    // sample of each op is computed; the largest models are left to other tests all the same.
+    const bool model = workload->model() != nullptr;
+    if (workload->work().cost.flops > (model ? 1.2e10 : 1e6)) continue;
+    if (model && point.word("cache") == "rotate") continue;  // the same step
     workload->prepare(*device);
-    const Verification check = verify(*workload, *device, 7, 0);
+    const Verification check = verify(*workload, *device, 7, model ? 1e7 : 0);
     EXPECT_TRUE(check.ok) << point.key() << ": " << check.message;
-    EXPECT_EQ(check.how, workload->verifiable_by_reference() ? "full" : "self") << point.key();
+    if (model) {
+      EXPECT_TRUE(check.how == "full" || check.how == "sampled") << point.key();
+      EXPECT_EQ(check.error, 0) << point.key() << ": reference differs from itself";
+    } else {
+      EXPECT_EQ(check.how, workload->verifiable_by_reference() ? "full" : "self") << point.key();
+    }
     ++verified;
   }
   EXPECT_GT(verified, 0);
