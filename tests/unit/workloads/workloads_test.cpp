@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/base/error.h"
 #include "core/device/meta_device.h"
 #include "core/device/reference_device.h"
 #include "core/measure/buffers.h"
@@ -157,6 +158,27 @@ TEST(Gemm, CountsTwoFlopsPerMultiplyAdd) {
   EXPECT_EQ(work.cost.flops, 2.0 * 8 * 1000 * 2048 + 8 * 1000);
   EXPECT_EQ(work.samples, 8);
   EXPECT_EQ(work.sample_unit, "rows");
+}
+
+TEST(Conv2d, HasTheShapesOfItsLayers) {
+  const std::unique_ptr<Workload> workload =
+      workload_at("conv2d/layer=resnet50_layer2_0_conv2/pass=backward_weights/batch=4/device=cpu");
+  ASSERT_EQ(workload->buffers().size(), 3u);
+  EXPECT_EQ(to_string(workload->buffers()[0].shape), "[4, 128, 56, 56]");
+  EXPECT_EQ(to_string(workload->buffers()[1].shape), "[4, 128, 28, 28]");
+  EXPECT_EQ(to_string(workload->buffers()[2].shape), "[128, 128, 3, 3]");
+  EXPECT_EQ(workload->work().cost.flops, 2.0 * 4 * 28 * 28 * 128 * 128 * 9);
+  EXPECT_EQ(workload->work().sample_unit, "images");
+  EXPECT_THROW(workload_at("conv2d/layer=custom/h=2/w=2/r=5/s=5/pad=1/device=cpu"), UsageError);
+}
+
+TEST(Optimizer, StaysFiniteOverManySteps) {
+  for (const std::string op : {"sgd", "adamw"}) {
+    for (const std::string precision : {"fp32", "bf16", "fp16"}) {
+      const std::string key = "optimizer/op=" + op + "/n=16/precision=" + precision + "/device=reference";
+      EXPECT_LT(largest_after(key, 200000), 1000) << key;
+    }
+  }
 }
 
 TEST(Membw, TouchesTheBytesOfItsAxis) {
