@@ -22,7 +22,7 @@ class Training(CliTest):
     def test_a_batch_that_cannot_fit_is_a_row_and_the_sweep_goes_on(self):
         sweeps = [{"workload": "resnet", "preset": "resnet50", "batch": [1, 1048576, 2]}]
         self.write("c.json", config(sweeps=sweeps, devices=["meta:cpu"]))
-        self.dlbench("run", "c.json", "-o", "out.json", code=5)
+        self.dlbench("run", "c.json", "-o", "out.json")
         rows = {row["axis_batch"]: row for row in self.read_json("out.json")["points"]}
         self.assertEqual([rows[batch]["status"] for batch in (1, 1048576, 2)], ["ok", "out_of_memory", "ok"])
         self.assertRegex(rows[1048576]["reason"], r"needs [0-9.]+ GiB for its tensors, meta:cpu has 16.0 GiB")
