@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <ostream>
+#include <utility>
 
 #include "commands/commands.h"
 #include "commands/result_files.h"
@@ -13,6 +15,7 @@
 #include "core/base/sha256.h"
 #include "core/report/comparison.h"
 #include "core/result/integrity.h"
+#include "core/result/placement.h"
 #include "core/result/result_io.h"
 
 namespace dlbench {
@@ -72,6 +75,18 @@ LoadedSide finish_loading(Loading loading, const std::vector<std::string>& files
     side.sessions.push_back({&side.results.back(), origin_of(files[i]), std::move(loaded.sha256)});
   }
   return side;
+}
+
+/// The labels of both sides' placements, made to mean the same: a session that saw one state can't tell which it was.
+void relabel_sides(LoadedSide& base, LoadedSide& cand) {
+  std::vector<Result> all;
+  for (LoadedSide* side : {&base, &cand})
+    std::move(side->results.begin(), side->results.end(), std::back_inserter(all));
+  relabel_together(all);
+  auto labelled = all.begin();
+  for (LoadedSide* side : {&base, &cand}) {
+    for (Result& result : side->results) result = std::move(*labelled++);
+  }
 }
 
 FailOn fail_on(const std::vector<std::string>& words) {
@@ -135,8 +150,9 @@ ExitCode compare_results(CompareArguments a, Program& program) {
                          .profile_file = a.noise_profile};
   if (!a.noise_profile.empty()) options.profile = read_noise_profile(a.noise_profile);
   Loading base_loading = start_loading(a.base), cand_loading = start_loading(a.cand);
-  const LoadedSide base = finish_loading(std::move(base_loading), a.base);
-  const LoadedSide cand = finish_loading(std::move(cand_loading), a.cand);
+  LoadedSide base = finish_loading(std::move(base_loading), a.base);
+  LoadedSide cand = finish_loading(std::move(cand_loading), a.cand);
+  relabel_sides(base, cand);
   const Comparison comparison = compare(base.sessions, cand.sessions, std::move(options));
   write_outputs(comparison, a, program);
   return static_cast<ExitCode>(comparison.exit_code());

@@ -147,13 +147,16 @@ class Verdicts(Compare):
     def test_timings_of_equal_placement_only(self):
         base, candidate = self.base(), self.candidate()
         key = base["points"][3]["key"]
-        for result, label in ((base, "near"), (candidate, "far")):
+        # The base saw one state and can't tell which; beside the candidate it can.
+        for result, label, ping_pong in ((base, "uniform", 50e-9), (candidate, "far", 330e-9)):
             for row in result["timings"]:
-                row["placement"] = ["near" if row["key"] != key else label]
+                other = row["key"] != key
+                row["placement"] = [label if not other or label == "uniform" else "near"]
                 row["block"] = [0] * len(row["wall_seconds"])
-                for name in ("ping_pong_before_seconds", "ping_pong_after_seconds", "fma_before_flop_per_s",
-                             "fma_after_flop_per_s"):
-                    row[name] = [1.0]
+                for name in ("ping_pong_before_seconds", "ping_pong_after_seconds"):
+                    row[name] = [50e-9 if other else ping_pong]
+                for name in ("fma_before_flop_per_s", "fma_after_flop_per_s"):
+                    row[name] = [1e11]
         comparison, _, _ = self.compare(base, candidate)
         by_key = {p["key"]: p for p in comparison["points"]}
         self.assertEqual(by_key[key]["verdict"], "inconclusive")
