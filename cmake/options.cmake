@@ -38,3 +38,21 @@ function(dlbench_numeric)
     set_property(SOURCE ${arg_SOURCES} TARGET_DIRECTORY dlbench_core APPEND PROPERTY COMPILE_OPTIONS -fsanitize=undefined)
   endif()
 endfunction()
+
+# dlbench_quick_build(TARGET t HEADERS <a> <b> … [TIMED file …]): what DLBENCH_QUICK_BUILD does to a target. Parsing the
+# headers and optimising what the libraries instantiate is most of the time of a build; off where people work, because
+# with it a file that forgets an include builds. TIMED: files whose loops are timed, or are long (verification).
+function(dlbench_quick_build)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET" "HEADERS;TIMED")
+  if(NOT DLBENCH_QUICK_BUILD)
+    return()
+  endif()
+  target_precompile_headers(${arg_TARGET} PRIVATE ${arg_HEADERS} <algorithm> <map> <optional> <ostream> <string> <vector>)
+  target_compile_options(${arg_TARGET} PRIVATE -O1)
+  if(arg_TIMED)
+    list(TRANSFORM arg_TIMED PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    set_property(SOURCE ${arg_TIMED} TARGET_DIRECTORY ${arg_TARGET} APPEND PROPERTY COMPILE_OPTIONS -O3)
+    # A header compiled with other options crashes g++ 12.
+    set_property(SOURCE ${arg_TIMED} TARGET_DIRECTORY ${arg_TARGET} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
