@@ -183,66 +183,68 @@ class Ops {
 
   // Images. `workspace` has at least the bytes that the query gives; null where that is 0. --------------------------
   virtual ImageLayout preferred_image_layout() const { return ImageLayout::nchw; }
-  virtual int64_t conv2d_workspace_bytes(const Conv2dSpec& spec, ConvPass pass) const;
+  virtual int64_t conv2d_workspace_bytes(const Conv2dSpec& /*spec*/, ConvPass /*pass*/) const { return 0; }
   virtual void conv2d_forward(const Conv2dSpec& spec, const void* x, const void* w, const void* bias, void* y,
-                              void* workspace);
+                              void* workspace) = 0;
   /// dx is overwritten.
-  virtual void conv2d_backward_data(const Conv2dSpec& spec, const void* dy, const void* w, void* dx, void* workspace);
+  virtual void conv2d_backward_data(const Conv2dSpec& spec, const void* dy, const void* w, void* dx,
+                                    void* workspace) = 0;
   /// dw, and dbias [K] where spec.bias, are overwritten.
   virtual void conv2d_backward_weights(const Conv2dSpec& spec, const void* x, const void* dy, void* dw, void* dbias,
-                                       void* workspace);
+                                       void* workspace) = 0;
   /// `index` (max only, else null), one uint8 per output: the winner's place in its window, r*S + s.
-  virtual void pool_forward(const PoolSpec& spec, const void* x, void* y, uint8_t* index);
-  virtual void pool_backward(const PoolSpec& spec, const void* dy, const uint8_t* index, void* dx);
+  virtual void pool_forward(const PoolSpec& spec, const void* x, void* y, uint8_t* index) = 0;
+  virtual void pool_backward(const PoolSpec& spec, const void* dy, const uint8_t* index, void* dx) = 0;
   /// gamma, beta [C] storage type; running_* and saved_* [C] statistics type; saved_* are written. y may be x.
   virtual void batch_norm_forward(const BatchNormSpec& spec, const void* x, const void* gamma, const void* beta,
                                   const void* residual, void* y, void* running_mean, void* running_variance,
-                                  void* saved_mean, void* saved_rstd);
+                                  void* saved_mean, void* saved_rstd) = 0;
   /// y (what forward wrote) decides where relu let the gradient pass; null without activation. dresidual (null without
   /// residual) is dy behind the activation. dx may be dy; dresidual may not. dgamma, dbeta overwritten.
   virtual void batch_norm_backward(const BatchNormSpec& spec, const void* dy, const void* x, const void* y,
                                    const void* gamma, const void* saved_mean, const void* saved_rstd, void* dx,
-                                   void* dresidual, void* dgamma, void* dbeta);
+                                   void* dresidual, void* dgamma, void* dbeta) = 0;
 
   // Sequences -----------------------------------------------------------------------------------------------------
   /// With residual: sum = x + residual (storage type; may be x), y = norm(sum). Else residual and sum are null.
   /// saved_mean, saved_rstd [rows], statistics type, are written.
   virtual void layer_norm_forward(const LayerNormSpec& spec, const void* x, const void* residual, const void* gamma,
-                                  const void* beta, void* sum, void* y, void* saved_mean, void* saved_rstd);
+                                  const void* beta, void* sum, void* y, void* saved_mean, void* saved_rstd) = 0;
   /// x: what was normalized (the sum). dx = gradient of x + dx_add (null: nothing; may be dx). dgamma, dbeta
   /// overwritten.
   virtual void layer_norm_backward(const LayerNormSpec& spec, const void* dy, const void* x, const void* gamma,
                                    const void* saved_mean, const void* saved_rstd, const void* dx_add, void* dx,
-                                   void* dgamma, void* dbeta);
-  virtual void softmax_forward(const RowsSpec& spec, const void* x, void* y);                    ///< y may be x
-  virtual void softmax_backward(const RowsSpec& spec, const void* dy, const void* y, void* dx);  ///< dx may be dy
+                                   void* dgamma, void* dbeta) = 0;
+  virtual void softmax_forward(const RowsSpec& spec, const void* x, void* y) = 0;                    ///< y may be x
+  virtual void softmax_backward(const RowsSpec& spec, const void* dy, const void* y, void* dx) = 0;  ///< dx may be dy
   /// losses[r] = -log softmax(logits[r])[target[r]], statistics type. dlogits (null: not wanted; may be logits) =
   /// (softmax - onehot) * state->loss_scale / rows; state null: scale 1. Columns beyond `columns` of a strided row get
   /// 0. A target outside [0, columns) gives loss 0 and a zero gradient row (PyTorch's ignore_index), still divided by
   /// rows.
   virtual void cross_entropy(const RowsSpec& spec, const void* logits, const int32_t* targets,
-                             const TrainingState* state, void* losses, void* dlogits);
+                             const TrainingState* state, void* losses, void* dlogits) = 0;
   virtual void embedding_forward(const EmbeddingSpec& spec, const int32_t* tokens, const void* token_table,
-                                 const void* position_table, void* y);
+                                 const void* position_table, void* y) = 0;
   /// Deterministic scatter-add. dposition (null without positions) [T, C] is overwritten; rows beyond T aren't touched.
-  virtual int64_t embedding_workspace_bytes(const EmbeddingSpec& spec) const;
+  virtual int64_t embedding_workspace_bytes(const EmbeddingSpec& /*spec*/) const { return 0; }
   virtual void embedding_backward(const EmbeddingSpec& spec, const int32_t* tokens, const void* dy, void* dtoken,
-                                  void* dposition, void* workspace);
-  virtual int64_t attention_workspace_bytes(const AttentionSpec& spec, bool backward) const;
+                                  void* dposition, void* workspace) = 0;
+  virtual int64_t attention_workspace_bytes(const AttentionSpec& /*spec*/, bool /*backward*/) const { return 0; }
   virtual void attention_forward(const AttentionSpec& spec, const void* qkv, void* y, void* log_sum_exp,
-                                 void* workspace);
+                                 void* workspace) = 0;
   virtual void attention_backward(const AttentionSpec& spec, const void* qkv, const void* y, const void* dy,
-                                  const void* log_sum_exp, void* dqkv, void* workspace);
+                                  const void* log_sum_exp, void* dqkv, void* workspace) = 0;
 
   // Update --------------------------------------------------------------------------------------------------------
-  virtual int64_t update_workspace_bytes(const GradientSpec& spec) const;
-  virtual void prepare_update(const GradientSpec& spec, const void* gradient, TrainingState* state, void* workspace);
+  virtual int64_t update_workspace_bytes(const GradientSpec& /*spec*/) const { return 0; }
+  virtual void prepare_update(const GradientSpec& spec, const void* gradient, TrainingState* state,
+                              void* workspace) = 0;
   /// master, momentum, m, v: statistics type, in place; `parameter` in the storage type is written from master, null
   /// where they are one (fp32). One pass over memory.
   virtual void sgd_step(const SgdSpec& spec, const TrainingState* state, const void* gradient, void* master,
-                        void* momentum, void* parameter);
+                        void* momentum, void* parameter) = 0;
   virtual void adamw_step(const AdamWSpec& spec, const TrainingState* state, const void* gradient, void* master,
-                          void* m, void* v, void* parameter);
+                          void* m, void* v, void* parameter) = 0;
 
   // Peak ---------------------------------------------------------------------------------------------------------
   virtual Support supports_fma_unit(FmaUnit unit, Precision precision) const = 0;

@@ -16,7 +16,7 @@ namespace dlbench {
 
 /// Changes whenever the ABI between the program and its backends does: raise the number with any change to a header
 /// that device.h, ops.h or this file includes.
-#define DLB_BACKEND_ABI_VERSION 1
+#define DLB_BACKEND_ABI_VERSION 2
 #define DLB_STRINGIFY_(x) #x
 #define DLB_STRINGIFY(x) DLB_STRINGIFY_(x)
 #define DLB_BACKEND_FINGERPRINT                                                        \
